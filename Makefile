@@ -112,11 +112,11 @@ test-long-cluster: $(READY)
 	@$(bed)
 	$(PYTEST) -m "long and (cluster or node)"
 
-test-coverage: $(READY) ## measure coverage; core, wire and untar must be complete
+test-coverage: $(READY) ## measure coverage; verdict, run and untar must be complete
 	@rm -f .coverage .coverage.*
 	PROPERTY_EXAMPLES=100 $(PYTEST) $(PARALLEL) -m "not cluster and not node and not long" \
 	  --cov --cov-report=term:skip-covered
-	$(BIN)/python -m coverage report --include='reporter/core/*,reporter/wire/*,reporter/untar/*' \
+	$(BIN)/python -m coverage report --include='reporter/verdict/*,reporter/run/*,reporter/untar/*' \
 	  --show-missing --skip-covered --fail-under=100
 
 test-coverage-html: $(READY) ## measure coverage and write htmlcov/index.html

@@ -4,6 +4,6 @@
 import os
 import sys
 
-from reporter.gather.host.__main__ import main
+from reporter.collect.host.__main__ import main
 
 sys.exit(main(os.environ))

@@ -12,7 +12,7 @@ if not sys.flags.isolated:
 home = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))  # noqa: PTH120
 sys.path[:0] = [path for path in (home, f"{home}/site") if os.path.isdir(path)]  # noqa: PTH112
 
-from reporter.runtime.lifecycle import install  # noqa: E402
+from reporter.common.lifecycle import install  # noqa: E402
 
 stop = install()  # a SIGTERM during the imports below must not be lost
 

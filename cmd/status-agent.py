@@ -3,6 +3,6 @@
 
 import sys
 
-from reporter.agent.__main__ import main
+from reporter.collect.__main__ import main
 
 sys.exit(main())

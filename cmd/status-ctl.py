@@ -3,6 +3,6 @@
 
 import sys
 
-from reporter.ctl.main import main
+from reporter.status_ctl import main
 
 sys.exit(main())

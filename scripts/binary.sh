@@ -31,4 +31,4 @@ cp -R "$site" "$folder/packed"
 cp -R reporter LICENSE "$folder/packed/"
 find "$folder/packed" -name __pycache__ -prune -exec rm -rf {} +
 .venv-release/bin/shiv --compressed --reproducible --python "/usr/bin/env python3" \
-  --entry-point reporter.ctl.main:main --site-packages "$folder/packed" --output-file "$out"
+  --entry-point reporter.status_ctl:main --site-packages "$folder/packed" --output-file "$out"

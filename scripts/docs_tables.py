@@ -8,9 +8,10 @@ from collections.abc import Callable
 
 from generated import ROOT, keep, read
 
-from reporter.core.lint.rules import RULES
-from reporter.settings import aggregator, sidecar
-from reporter.settings.rules import Variable
+from reporter.aggregator import settings as aggregator
+from reporter.common.settings import Variable
+from reporter.lint.rules import RULES
+from reporter.sidecar import settings as sidecar
 
 
 def settings_table(variables: list[Variable]) -> str:

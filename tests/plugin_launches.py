@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 
-from reporter.core.launch.run_options import RunOptions, config_keys, plugin_account
-from reporter.core.launch.spec import Launch, RunLocation
-from reporter.core.run.definition import Definition
-from reporter.core.run.plan import Plan, Plugin
-from reporter.wire.definition import read_definitions
+from reporter.run.definition import Definition
+from reporter.run.definition_file import read_definitions
+from reporter.run.options import RunOptions, config_keys, plugin_account
+from reporter.run.plan import Plan, Plugin
+from reporter.run.spec import Launch, RunLocation
 from tests.plugin_definitions import YAML
 
 RUN = "r1"

@@ -1,7 +1,7 @@
 """Large bodies of progress requests, read as the aggregator reads them."""
 
-from reporter.core.run.progress import Progress
-from reporter.core.run.progress_pieces import parse_in_pieces
+from reporter.run.progress import Progress
+from reporter.run.progress_pieces import parse_in_pieces
 
 
 def in_pieces(body: bytes) -> Progress:

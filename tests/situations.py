@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from reporter.core.case import Observation, Policy
-from reporter.core.facts import (
+from reporter.verdict.case import Observation, Policy
+from reporter.verdict.decide import Pending, Provisional, Settled, Verdict, decide
+from reporter.verdict.facts import (
     Container,
     Form,
     Job,
@@ -21,8 +22,8 @@ from reporter.core.facts import (
     Terminated,
     Waiting,
 )
-from reporter.core.memory import Memory, attributed, remember
-from reporter.core.payloads import (
+from reporter.verdict.memory import Memory, attributed, remember
+from reporter.verdict.payloads import (
     FileAbsent,
     FileIdentity,
     FileInvalid,
@@ -31,8 +32,7 @@ from reporter.core.payloads import (
     ResultLook,
     ResultPayload,
 )
-from reporter.core.rows import Report
-from reporter.core.verdict import Pending, Provisional, Settled, Verdict, decide
+from reporter.verdict.rows import Report
 
 START = 1_767_323_045.0  # 2026-01-02T03:04:05Z
 ABSENT = FileAbsent()

@@ -2,7 +2,7 @@
 
 import sys
 
-from reporter.runtime.lifecycle import begin
+from reporter.common.lifecycle import begin
 
 
 def main() -> int:

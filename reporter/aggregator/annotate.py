@@ -1,6 +1,6 @@
 """Keeping the status annotations on the aggregator's own Pod up to date.
 
-When they are written, and what happens when they cannot be; what they say is `core.run`'s. The run
+When they are written, and what happens when they cannot be; what they say is `run`'s. The run
 never waits for this and is never harmed by it: whatever goes wrong is counted, logged now and then,
 and tried again.
 """
@@ -11,12 +11,12 @@ import time
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Protocol
 
-from reporter.core.retry import next_delay
-from reporter.core.run.annotation import BUDGET, RUN_ANNOTATION, STATUS_ANNOTATION, annotations
-from reporter.core.run.snapshot import Snapshot, run_status
+from reporter.common import log
+from reporter.common.retry import next_delay
 from reporter.errors import InvalidRequest, KubeError, NoAggregatorPod, NotFound
-from reporter.runtime import log
-from reporter.sources.run_status import DEFAULT_POD, PodsApi, find_aggregator
+from reporter.run.annotation import BUDGET, RUN_ANNOTATION, STATUS_ANNOTATION, annotations
+from reporter.run.state import Snapshot, run_status
+from reporter.runctl.run_status import DEFAULT_POD, PodsApi, find_aggregator
 
 LOOK = 0.5  # seconds between looks at the run
 GAP = 5.0  # seconds between writes: soon enough for people, and each is a write to etcd
@@ -89,7 +89,7 @@ class Annotator:
     """Writes a run's annotations to the aggregator's own Pod, until `run` is cancelled.
 
     `snapshot` gives the run as it is. Without `pod_name` the Pod is found by its labels. `strict`
-    as in `core.run.annotation.annotations`. `on_failure` gets the word of each failed request
+    as in `run.annotation.annotations`. `on_failure` gets the word of each failed request
     (`failure` of a KubeError, else `error`). `clock` is monotonic.
     """
 

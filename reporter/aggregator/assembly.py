@@ -16,36 +16,36 @@ from typing import TYPE_CHECKING
 from reporter import __version__
 from reporter.aggregator import from_settings
 from reporter.aggregator.annotate import Annotator
+from reporter.aggregator.api import Listener, ResultFiles, Shown, StatusApp, WorkerApp
 from reporter.aggregator.certificates.run import LONGER, Authority
 from reporter.aggregator.certificates.tls import read_ca, stand_in_context, worker_context
 from reporter.aggregator.control import Control, Timing
-from reporter.aggregator.finish.finish import Finish
 from reporter.aggregator.health import Health
-from reporter.aggregator.http import Listener, ResultFiles, Shown, StatusApp, WorkerApp
-from reporter.aggregator.judging.process import Judge
+from reporter.aggregator.intake import Intake
+from reporter.aggregator.intake.judging import Judging
+from reporter.aggregator.metrics import Metrics, Now
 from reporter.aggregator.observer import Traffic
 from reporter.aggregator.run_log import RunLog
+from reporter.aggregator.settings import Settings
 from reporter.aggregator.startup_gate import StartupGate
-from reporter.aggregator.store import SqliteStore, Store
-from reporter.aggregator.store.blobs import BlobStore
-from reporter.aggregator.store.layout import Layout
-from reporter.aggregator.store.operations import Windows
-from reporter.aggregator.uploads import Intake
-from reporter.aggregator.uploads.judging import Judging
-from reporter.core.launch.duration import longest
-from reporter.core.launch.spec import Launch
-from reporter.core.run.clock import RunClock
-from reporter.core.run.definition import definition_document
-from reporter.core.run.plan import Plan
-from reporter.metrics.aggregator import Metrics, Now
-from reporter.runtime import log
-from reporter.runtime.private_file import write_private
-from reporter.settings.aggregator import Settings
+from reporter.aggregator.tarball.finish import Finish
+from reporter.common import log
+from reporter.common.private_file import write_private
+from reporter.ledger import SqliteStore, Store
+from reporter.ledger.blobs import BlobStore
+from reporter.ledger.layout import Layout
+from reporter.ledger.operations import Windows
+from reporter.results.process import Judge
+from reporter.run.clock import RunClock
+from reporter.run.definition import definition_document
+from reporter.run.duration import longest
+from reporter.run.plan import Plan
+from reporter.run.spec import Launch
 
 if TYPE_CHECKING:
-    from reporter.aggregator.finish.upload import TarballUploader
-    from reporter.aggregator.launch.launcher import Launcher
+    from reporter.aggregator.tarball.upload import TarballUploader
     from reporter.kube.api import KubeApi
+    from reporter.launch.launcher import Launcher
 
 _STATUS_KEEP_ALIVE = 10.0  # seconds; readers poll, or hold a stream
 
@@ -90,7 +90,7 @@ class Assembly:
         """
         if self.launch is None:
             return
-        from reporter.wire.launch_file import encode
+        from reporter.run.launch_file import encode
 
         document = encode(self.launch).encode()
         place = self.layout.launch
@@ -134,7 +134,7 @@ class Assembly:
         chosen = self.chosen
         if not chosen.upload_url_file:
             return None
-        from reporter.aggregator.finish.upload import TarballUploader
+        from reporter.aggregator.tarball.upload import TarballUploader
 
         return TarballUploader(
             self.layout.output,
@@ -265,8 +265,8 @@ class Assembly:
         """Make what launches the plugins, if that is asked for."""
         if self.launch is None or self._api is None:
             return None
-        from reporter.aggregator.launch.launcher import Launcher
-        from reporter.aggregator.launch.logs import Logs
+        from reporter.launch.launcher import Launcher
+        from reporter.launch.logs import Logs
 
         run, chosen = self.plan.run, self.chosen
         address = chosen.advertised(socket.gethostname(), chosen.listen.port)

@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from reporter import __version__
+from reporter.aggregator import settings
+from reporter.aggregator.addresses import HostPort
 from reporter.aggregator.run_plan import read_plan
 from reporter.errors import SettingsError
-from reporter.settings import aggregator as settings
-from reporter.settings.addresses import HostPort
 
 GOOD, FAILED, USAGE, UNFINISHED = 0, 1, 2, 4
 """Exit codes; the last one is for a run that is to end with its verdict, and is not over."""

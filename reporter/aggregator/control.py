@@ -13,17 +13,17 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from reporter.aggregator.entry_log import EntryLog
-from reporter.aggregator.finish.package import BodiesLost, Interrupted, PackageFailed
-from reporter.aggregator.rate_limited_log import RateLimitedLog
-from reporter.aggregator.store import Store, StoreError
 from reporter.aggregator.sweep import Silence
-from reporter.core.run.beats import LATE
-from reporter.core.run.clock import RunClock
-from reporter.core.run.entry import may_close
-from reporter.core.run.plan import Key, Plan
-from reporter.core.run.results import judging
-from reporter.core.run.snapshot import Phase, Snapshot, Tar, run_status, still_open
-from reporter.runtime import log
+from reporter.aggregator.tarball.package import BodiesLost, Interrupted, PackageFailed
+from reporter.common import log
+from reporter.common.rate_limited_log import RateLimitedLog
+from reporter.ledger import Store, StoreError
+from reporter.run.clock import RunClock
+from reporter.run.entry import may_close
+from reporter.run.heartbeats import LATE
+from reporter.run.plan import Key, Plan
+from reporter.run.results import judging
+from reporter.run.state import Phase, Snapshot, Tar, run_status, still_open
 
 _ALIVE_EVERY = 5.0  # seconds between two signs of life on the disk
 _FIRST_DELAY, _LONGEST_DELAY = 1.0, 300.0  # seconds between two tries to pack

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from itertools import islice
 
-from reporter.aggregator.rate_limited_log import RateLimitedLog
-from reporter.core.run.entry import Entry, Window, unjudged
-from reporter.core.run.plan import Key
-from reporter.core.run.record import Rank, Record
-from reporter.core.run.results import NOT_PASSED
-from reporter.core.run.snapshot import Snapshot
-from reporter.runtime import log
+from reporter.common import log
+from reporter.common.rate_limited_log import RateLimitedLog
+from reporter.run.entry import Entry, Window, unjudged
+from reporter.run.plan import Key
+from reporter.run.record import Rank, Record
+from reporter.run.results import NOT_PASSED
+from reporter.run.state import Snapshot
 
 _PIECE = 20  # entries, about a millisecond
 

@@ -11,14 +11,15 @@ from dataclasses import replace
 from ipaddress import ip_address
 from pathlib import Path
 
-from reporter.aggregator import http, limits
+from reporter.aggregator import api as http
+from reporter.aggregator import limits
 from reporter.aggregator.certificates.export import export_files, export_secrets
 from reporter.aggregator.certificates.run import Issued
 from reporter.aggregator.certificates.tls import StatusContext
-from reporter.core.run import beats
-from reporter.core.run.plan import Plan
+from reporter.aggregator.settings import Settings, describe, effective
 from reporter.errors import SettingsError
-from reporter.settings.aggregator import Settings, describe, effective
+from reporter.run import heartbeats as beats
+from reporter.run.plan import Plan
 
 _KEPT = 41 * 1024  # bytes that a kept connection holds, TLS included
 

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from typing import Protocol
 
 from reporter.aggregator.certificates.run import Authority
-from reporter.aggregator.store import Store
-from reporter.aggregator.store.layout import Layout
-from reporter.core.run import beats
-from reporter.core.run.beats import Beat
-from reporter.core.run.results import run_result_status
-from reporter.core.run.snapshot import Snapshot, final, run_status
-from reporter.metrics.aggregator import Now
+from reporter.aggregator.metrics import Now
+from reporter.ledger import Store
+from reporter.ledger.layout import Layout
+from reporter.run import heartbeats as beats
+from reporter.run.heartbeats import Beat
+from reporter.run.results import run_result_status
+from reporter.run.state import Snapshot, final, run_status
 
 STALLED = 30.0
 """Seconds without a tick after which the event loop counts as stuck; one is due each second."""

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from reporter.aggregator import settings
 from reporter.aggregator.command_line import (
     FAILED,
     UNFINISHED,
@@ -15,10 +16,9 @@ from reporter.aggregator.command_line import (
     parse,
 )
 from reporter.aggregator.run_plan import launch_of, plan_of
+from reporter.common import log
+from reporter.common.lifecycle import Stop
 from reporter.errors import MissingFile, ReporterError, SettingsError
-from reporter.runtime import log
-from reporter.runtime.lifecycle import Stop
-from reporter.settings import aggregator as settings
 
 if TYPE_CHECKING:
     from reporter.kube.api import KubeApi

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from reporter.aggregator.rate_limited_log import RateLimitedLog
-from reporter.metrics.aggregator import Metrics
-from reporter.runtime import log
+from reporter.aggregator.metrics import Metrics
+from reporter.common import log
+from reporter.common.rate_limited_log import RateLimitedLog
 
 _SHOWN = 256  # characters of what a stranger asked for; its sender may choose thousands
 

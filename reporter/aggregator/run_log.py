@@ -15,7 +15,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Final
 
-from reporter.core.snapshot.redact import redact
+from reporter.collect.snapshot.redact import redact
 
 _LARGEST: Final = 16 * 2**20  # bytes
 _WAITING: Final = 10_000  # lines

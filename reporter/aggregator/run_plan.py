@@ -6,11 +6,11 @@ Their rules are in `core` and `wire`.
 import json
 from pathlib import Path
 
-from reporter.core.launch.spec import Launch
-from reporter.core.run.plan import Plan, PlanError, parse_plan
+from reporter.aggregator.settings import Settings
+from reporter.common import log
 from reporter.errors import MissingFile, SettingsError
-from reporter.runtime import log
-from reporter.settings.aggregator import Settings
+from reporter.run.plan import Plan, PlanError, parse_plan
+from reporter.run.spec import Launch
 
 _LARGEST = 64 * 2**20
 
@@ -25,8 +25,8 @@ def plan_of(path: Path, state: Path) -> Plan:
         return read_plan(path)
     except SettingsError as error:
         # Here, because hardly any start needs them.
-        from reporter.aggregator.store.layout import Layout
-        from reporter.aggregator.store.schema import stored_plan
+        from reporter.ledger.layout import Layout
+        from reporter.ledger.schema import stored_plan
 
         kept = stored_plan(Layout(state.absolute(), state).database)
         if kept is None:
@@ -73,7 +73,7 @@ def launch_of(chosen: Settings, plan: Plan) -> Launch | None:
     if not chosen.pod_namespace:
         raise SettingsError(["LAUNCH: POD_NAMESPACE must be set, too"])
     # Here, because only such a run needs them.
-    from reporter.wire.launch_file import decode
+    from reporter.run.launch_file import decode
 
     path = Path(chosen.launch)
     try:
@@ -93,7 +93,7 @@ def _read_launch(path: Path, state: Path) -> bytes:
     try:
         return path.read_bytes()
     except (FileNotFoundError, NotADirectoryError) as error:
-        from reporter.aggregator.store.layout import Layout
+        from reporter.ledger.layout import Layout
 
         try:
             kept = Layout(state, state).launch.read_bytes()

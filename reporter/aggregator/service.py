@@ -16,30 +16,30 @@ from typing import TYPE_CHECKING
 from reporter import __version__
 from reporter.aggregator import from_settings
 from reporter.aggregator.annotate import Annotator
+from reporter.aggregator.api import Listener
 from reporter.aggregator.assembly import Assembly
 from reporter.aggregator.certificates.run import Authority
 from reporter.aggregator.command_line import FAILED, GOOD, UNFINISHED
 from reporter.aggregator.control import Control
 from reporter.aggregator.health import Health
-from reporter.aggregator.http import Listener
-from reporter.aggregator.rate_limited_log import RateLimitedLog
+from reporter.aggregator.intake import Intake
+from reporter.aggregator.settings import Settings
 from reporter.aggregator.startup_gate import StartupGate
-from reporter.aggregator.store import SqliteStore, Store
-from reporter.aggregator.uploads import Intake
-from reporter.core.launch.duration import longest
-from reporter.core.launch.spec import Launch
-from reporter.core.run.plan import Plan
-from reporter.core.run.snapshot import Phase
-from reporter.core.run.status import run_fields
-from reporter.core.run.view import passed, upload_failed
-from reporter.runtime import log
-from reporter.runtime.lifecycle import Stop
-from reporter.settings.aggregator import Settings
+from reporter.common import log
+from reporter.common.lifecycle import Stop
+from reporter.common.rate_limited_log import RateLimitedLog
+from reporter.ledger import SqliteStore, Store
+from reporter.run.duration import longest
+from reporter.run.plan import Plan
+from reporter.run.spec import Launch
+from reporter.run.state import Phase
+from reporter.run.status import run_fields
+from reporter.run.view import passed, upload_failed
 
 if TYPE_CHECKING:
-    from reporter.aggregator.finish.upload import TarballUploader
-    from reporter.aggregator.launch.launcher import Launcher
+    from reporter.aggregator.tarball.upload import TarballUploader
     from reporter.kube.api import KubeApi
+    from reporter.launch.launcher import Launcher
 
 
 _TICK = 1.0  # seconds between looks at the run, the sockets and the clock
@@ -223,7 +223,7 @@ class Service:
             await upload.resume(store, lasting_at_most)
         elif store.snapshot().upload is not None:
             # Here, because most runs upload nothing.
-            from reporter.aggregator.finish.upload import give_up_unwanted
+            from reporter.aggregator.tarball.upload import give_up_unwanted
 
             await give_up_unwanted(store, self._make.now())
         return store

@@ -7,8 +7,9 @@ from typing import Final
 
 from aiohttp import web
 
-from reporter.aggregator.http import StatusApp, answers
-from reporter.core.run.target import path_of
+from reporter.aggregator.api import StatusApp
+from reporter.aggregator.server import answers
+from reporter.run.target import path_of
 
 _ALIVE: Final = answers.text(200, "ok")
 _NOT_YET: Final = answers.text(

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import takewhile
 
-from reporter.aggregator.store import Store
-from reporter.core.run import beats
-from reporter.core.run.beats import Beat
-from reporter.core.run.entry import silence
-from reporter.core.run.plan import Key
-from reporter.core.run.record import Failure
-from reporter.core.run.snapshot import Snapshot
+from reporter.ledger import Store
+from reporter.run import heartbeats as beats
+from reporter.run.entry import silence
+from reporter.run.heartbeats import Beat
+from reporter.run.plan import Key
+from reporter.run.record import Failure
+from reporter.run.state import Snapshot
 
 FailuresByKey = dict[Key, Failure]
 

@@ -12,9 +12,9 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from reporter.core.api_answers import plain
-from reporter.core.service_links import is_service_link
+from reporter.common.service_links import is_service_link
 from reporter.errors import SettingsError
+from reporter.kube.answers import plain
 from reporter.kube.client import JSON, JSON_MERGE, Client, Request, load_kubeconfig
 from reporter.kube.objects import FIELD_MANAGER, SILENCE, STRICT, Objects
 from reporter.kube.stream import Watch

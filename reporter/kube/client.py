@@ -1,7 +1,7 @@
 """The official client: a lean import, credentials, and one request at a time.
 
 This is the only module that imports `kubernetes`. Nothing here knows a resource or what an answer
-means: that is done in `api.py` and `objects.py`, `stream.py` and `core/api_answers.py`.
+means: that is done in `api.py` and `objects.py`, `stream.py` and `kube/answers.py`.
 """
 
 import importlib.util
@@ -20,8 +20,8 @@ from urllib.parse import urlsplit
 from urllib3 import disable_warnings
 from urllib3.exceptions import HTTPError, InsecureRequestWarning
 
-from reporter.core.api_answers import MAX_OBJECT, MAX_REFUSAL, decode_object, plain, refusal
 from reporter.errors import KubeError, SettingsError, Unavailable
+from reporter.kube.answers import MAX_OBJECT, MAX_REFUSAL, decode_object, plain, refusal
 from reporter.kube.sockets import Cutoff, Haste, Pool
 
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from reporter.core.api_answers import MAX_ALONE, MAX_OBJECT, decode_json
 from reporter.errors import TooLarge, Unavailable
+from reporter.kube.answers import MAX_ALONE, MAX_OBJECT, decode_json
 from reporter.kube.client import JSON, Client, Request, Requests
 from reporter.kube.stream import LogStream, Watch
 

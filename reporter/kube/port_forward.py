@@ -14,8 +14,8 @@ from typing import Any, Final
 from websocket import ABNF, WebSocket, WebSocketBadStatusException, WebSocketException
 from websocket import create_connection as open_websocket
 
-from reporter.core.api_answers import plain, refusal
 from reporter.errors import Unavailable
+from reporter.kube.answers import plain, refusal
 from reporter.kube.client import Client, Request
 from reporter.kube.sockets import Cutoff
 

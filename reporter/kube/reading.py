@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, BinaryIO, Final, cast
 
-from reporter.core.api_answers import decode_json
-from reporter.core.resources import AGGREGATED, Discovered, Resource, discovered
 from reporter.errors import InvalidRequest, TooLarge, Unavailable
+from reporter.kube.answers import decode_json
 from reporter.kube.client import JSON, Client, Request, refused, transport
 from reporter.kube.list_items import ListItems
+from reporter.kube.resources import AGGREGATED, Discovered, Resource, discovered
 
 METADATA_ONLY: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 """The Accept for lists whose objects have nothing but their metadata."""

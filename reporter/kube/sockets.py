@@ -19,7 +19,7 @@ from urllib3.connection import HTTPSConnection
 from urllib3.exceptions import NewConnectionError
 from urllib3.util.ssl_ import create_urllib3_context, resolve_cert_reqs
 
-from reporter.runtime.dialing import SLICE_SECONDS, dial
+from reporter.common.dialing import SLICE_SECONDS, dial
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer

@@ -11,8 +11,8 @@ from typing import Any, Generic, TypeVar
 
 from urllib3.exceptions import ReadTimeoutError
 
-from reporter.core.api_answers import MAX_OBJECT, decode_json, plain
 from reporter.errors import KubeError, Silence, Unavailable
+from reporter.kube.answers import MAX_OBJECT, decode_json, plain
 from reporter.kube.client import Client, Request, refused, transport
 from reporter.kube.sockets import CONNECT_SECONDS, Cutoff
 

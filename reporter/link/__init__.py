@@ -8,8 +8,6 @@ Needs urllib3 and nothing else. It imports neither settings, log nor metrics of 
 nothing of Kubernetes.
 """
 
-from reporter.core.payloads import ADAPTER_RESULT
-from reporter.core.run.progress import Progress, combine
 from reporter.errors import NoAggregatorPod
 from reporter.link.answers import Beat, Delivery, Outcome, Reply
 from reporter.link.client import AggregatorClient
@@ -29,6 +27,8 @@ from reporter.link.request import (
 from reporter.link.sockets import TimeLimits
 from reporter.link.source import ResultSource, SourceError
 from reporter.link.trust import TrustError
+from reporter.run.progress import Progress, combine
+from reporter.verdict.payloads import ADAPTER_RESULT
 
 __all__ = [
     "ADAPTER_RESULT",

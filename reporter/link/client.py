@@ -14,8 +14,7 @@ from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 from typing import Any, Self
 
-from reporter.core.certificate import not_after
-from reporter.core.run.progress import Progress
+from reporter.common.certificate import not_after
 from reporter.link.answers import AggregatorAnswer, Beat, Delivery, Reply
 from reporter.link.config import WorkerConfig
 from reporter.link.delivery import Event, Left, Parcel, Patience, Stop, deliver
@@ -31,6 +30,7 @@ from reporter.link.request import (
 from reporter.link.sockets import TimeLimits
 from reporter.link.source import Content, ResultSource
 from reporter.link.trust import Trust
+from reporter.run.progress import Progress
 
 EXPIRY_WARNING_SECONDS = 3600.0
 _KEPT_FOR = 2.0

@@ -15,11 +15,11 @@ from typing import Protocol
 from urllib3.connection import HTTPSConnection
 from urllib3.exceptions import HTTPError
 
+from reporter.common.dialing import dial, outlive_silence
 from reporter.errors import ReporterError
 from reporter.link.answers import MAX_BODY, AggregatorAnswer
 from reporter.link.request import Request
 from reporter.link.sockets import Socket, TimeLimits
-from reporter.runtime.dialing import dial, outlive_silence
 
 
 class Secures(Protocol):

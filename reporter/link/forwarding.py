@@ -9,13 +9,13 @@ import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from reporter.core.retry import next_delay
-from reporter.core.run.progress import parse_progress
+from reporter.common.http_request import Response
+from reporter.common.retry import next_delay
 from reporter.errors import InvalidPayload, ReporterError
 from reporter.link.answers import Reply
 from reporter.link.delivery import Event
 from reporter.link.policy import Meaning, meaning
-from reporter.runtime.http_request import Response
+from reporter.run.progress import parse_progress
 
 LONGEST_RESEND_SECONDS = 15.0
 

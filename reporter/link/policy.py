@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from reporter.core.retry import next_delay
+from reporter.common.retry import next_delay
 
 FIRST_STEP, LONGEST_STEP = 1.0, 15.0
 UNREACHABLE_SECONDS = 600.0

@@ -10,10 +10,10 @@ import threading
 import time
 from collections.abc import Callable
 
+from reporter.common.http_request import Request, Response, refusal
+from reporter.common.http_server import NO_IPV6, Server, listen
 from reporter.link.delivery import Event
 from reporter.link.forwarding import Client, Forwarding
-from reporter.runtime.http_request import Request, Response, refusal
-from reporter.runtime.http_server import NO_IPV6, Server, listen
 
 PATH = "/progress"
 METHODS = ("POST", "PUT")

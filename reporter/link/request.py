@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 from urllib.parse import quote, urlsplit
 
 from reporter import __version__
-from reporter.core.run.progress import Progress
 from reporter.link.config import WorkerConfig
 from reporter.link.environment import GLOBAL
 from reporter.link.source import GZIP, UNKNOWN, content_type_of
+from reporter.run.progress import Progress
 
 PATH_RESULTS_GLOBAL = "/api/v1/results/global"
 """Where results of whole-cluster plugins are PUT: `PATH/PLUGIN`. No `/` at its end."""

@@ -5,7 +5,7 @@ import sys
 import time
 from collections.abc import Mapping
 
-from reporter.runtime.lifecycle import begin
+from reporter.common.lifecycle import begin
 
 RESULTS_PATH = "/results/adapter-result.json"
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from reporter import __version__
 from reporter.errors import SettingsError
-from reporter.settings import sidecar as settings
+from reporter.sidecar import settings
 from reporter.sidecar.ending import BAD_SETTINGS, GOOD
 
 USAGE = "usage: status-reporter [--help | --check | --version]"

@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from reporter.attempt.loop import WRITE_BUDGET
-from reporter.attempt.publish import LoopOutcome
-from reporter.core.case import (
+from reporter.sidecar.loop import WRITE_BUDGET
+from reporter.sidecar.publish import LoopOutcome
+from reporter.verdict.case import (
     GRACE_MARGIN,
     LEAST_BUDGET,
     LONGEST_GRACE,
@@ -12,9 +12,9 @@ from reporter.core.case import (
     Observation,
     Policy,
 )
-from reporter.core.condition import Standing
-from reporter.core.facts import Form
-from reporter.core.verdict import Settled, Verdict, restartable
+from reporter.verdict.condition import Standing
+from reporter.verdict.decide import Settled, Verdict, restartable
+from reporter.verdict.facts import Form
 
 GOOD, NOT_REPORTED, BAD_SETTINGS = 0, 1, 2
 DELIVERY = 30.0  # seconds after the verdict in which a try may begin that holds up a classic Pod

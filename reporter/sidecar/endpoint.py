@@ -9,14 +9,14 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from reporter.core.case import Observation
-from reporter.core.condition import Standing
-from reporter.core.facts import PodRefused, PodUnknown
-from reporter.metrics.page import Page
-from reporter.runtime import log
-from reporter.runtime.http_request import Request, Response, refusal
-from reporter.runtime.http_server import NO_IPV6, Server
-from reporter.runtime.http_server import listen as listen_at
+from reporter.common import log
+from reporter.common.http_request import Request, Response, refusal
+from reporter.common.http_server import NO_IPV6, Server
+from reporter.common.http_server import listen as listen_at
+from reporter.common.metrics import Page
+from reporter.verdict.case import Observation
+from reporter.verdict.condition import Standing
+from reporter.verdict.facts import PodRefused, PodUnknown
 
 PATIENCE_SECONDS = 5.0
 STALLED = 120.0  # a pass may make two writes of 35 s, with and without details

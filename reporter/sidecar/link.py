@@ -12,25 +12,25 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from reporter.attempt.loop import Loop
-from reporter.attempt.publish import LoopOutcome
-from reporter.attempt.seams import Telemetry
-from reporter.core.annotation import evidence
-from reporter.core.case import Observation, Policy
-from reporter.core.condition import Standing, Statement
-from reporter.core.payloads import Progress, ResultPayload
-from reporter.core.rows import TRUE, UNKNOWN, Report
-from reporter.core.verdict import Settled
+from reporter.common import log
+from reporter.common.lifecycle import Stop
+from reporter.common.link_log import say
 from reporter.errors import KubeError
 from reporter.link import AggregatorClient, ConfigError, Heart, Relay, WorkerConfig
-from reporter.metrics.sidecar import Metrics
-from reporter.runtime import log
-from reporter.runtime.lifecycle import Stop
-from reporter.runtime.link_words import say
+from reporter.sidecar.aggregator import Courier, Parcel, ReporterVerdict, Result
 from reporter.sidecar.ending import LAST_TRY, LAST_WORD, LEAVE, delivery_end
+from reporter.sidecar.files import content_of
+from reporter.sidecar.interfaces import Telemetry
 from reporter.sidecar.link_config import link_config
-from reporter.sinks.aggregator import Courier, Parcel, ReporterVerdict, Result
-from reporter.sources.adapter_files import content_of
+from reporter.sidecar.loop import Loop
+from reporter.sidecar.metrics import Metrics
+from reporter.sidecar.publish import LoopOutcome
+from reporter.verdict.annotation import evidence
+from reporter.verdict.case import Observation, Policy
+from reporter.verdict.condition import Standing, Statement
+from reporter.verdict.decide import Settled
+from reporter.verdict.payloads import Progress, ResultPayload
+from reporter.verdict.rows import TRUE, UNKNOWN, Report
 
 TICK = 10.0  # seconds between two signs of life while a delivery is waited for
 

@@ -8,27 +8,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reporter import __version__
-from reporter.attempt.loop import Loop
-from reporter.attempt.publish import LoopOutcome
-from reporter.attempt.seams import Inputs, Options
-from reporter.core.case import Case, Policy
-from reporter.core.facts import Form
-from reporter.core.payloads import FirstLook
-from reporter.core.pod import Names
-from reporter.core.verdict import restartable, stays
+from reporter.common import log
+from reporter.common.lifecycle import Ending, Stop
 from reporter.errors import SettingsError
 from reporter.kube.api import KubeApi
-from reporter.metrics.sidecar import Metrics
-from reporter.runtime import log
-from reporter.runtime.lifecycle import Ending, Stop
-from reporter.settings import sidecar as settings
+from reporter.sidecar import settings
 from reporter.sidecar.ending import GOOD, code_after_crash, exit_code, linger_end
 from reporter.sidecar.endpoint import Endpoint, Health, Site, opened
+from reporter.sidecar.files import Noted, ProgressFile, ResultFile, first_look
+from reporter.sidecar.inotify import DirectoryWatch
+from reporter.sidecar.interfaces import Inputs, Options
+from reporter.sidecar.job import JobApi, JobCondition
+from reporter.sidecar.loop import Loop
+from reporter.sidecar.metrics import Metrics
+from reporter.sidecar.pod import PodSource
+from reporter.sidecar.publish import LoopOutcome
 from reporter.sidecar.telemetry import Telemetry
-from reporter.sinks.job import JobApi, JobCondition
-from reporter.sources.adapter_files import Noted, ProgressFile, ResultFile, first_look
-from reporter.sources.inotify import DirectoryWatch
-from reporter.sources.pod import PodSource
+from reporter.verdict.case import Case, Policy
+from reporter.verdict.decide import restartable, stays
+from reporter.verdict.facts import Form
+from reporter.verdict.payloads import FirstLook
+from reporter.verdict.pod import Names
 
 if TYPE_CHECKING:
     from reporter.sidecar.link import Link
@@ -303,7 +303,7 @@ class Sidecar:
 
 
 def _unwritten(api: KubeApi) -> JobApi:
-    from reporter.sinks.unwritten_job import UnwrittenJob
+    from reporter.sidecar.unwritten_job import UnwrittenJob
 
     return UnwrittenJob(api)
 

@@ -12,23 +12,23 @@ from itertools import chain, repeat
 from typing import Protocol, TypeVar
 
 from reporter import __version__
-from reporter.attempt.look import REQUEST_TIMEOUT
-from reporter.attempt.publish import SLOW_WRITES
-from reporter.core import rows
-from reporter.core.condition import Attempt, Statement, worth_writing
-from reporter.core.facts import Form, Pod
-from reporter.core.pod import Names, read_pod
-from reporter.core.retry import next_delay
+from reporter.common import log
+from reporter.common.lifecycle import Ending, Stop
+from reporter.common.retry import next_delay
 from reporter.errors import KubeError, ReporterError
 from reporter.kube.api import KubeApi
-from reporter.metrics.sidecar import Metrics
-from reporter.runtime import log
-from reporter.runtime.lifecycle import Ending, Stop
-from reporter.settings import sidecar as settings
+from reporter.sidecar import settings
 from reporter.sidecar.ending import BAD_SETTINGS, GOOD
 from reporter.sidecar.endpoint import Site, opened
+from reporter.sidecar.job import JobCondition
+from reporter.sidecar.look import REQUEST_TIMEOUT
+from reporter.sidecar.metrics import Metrics
+from reporter.sidecar.publish import SLOW_WRITES
 from reporter.sidecar.telemetry import Telemetry
-from reporter.sinks.job import JobCondition
+from reporter.verdict import rows
+from reporter.verdict.condition import Attempt, Statement, worth_writing
+from reporter.verdict.facts import Form, Pod
+from reporter.verdict.pod import Names, read_pod
 
 BUDGET = 10.0  # seconds for each request where the end of the Pod may wait for ours
 LONGEST_PAUSE = 60.0  # seconds between two tries

@@ -7,15 +7,15 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from reporter.attempt.publish import LoopOutcome
-from reporter.core.case import Observation
-from reporter.core.condition import Standing, Statement
-from reporter.core.facts import Running, Terminated, pod_of
-from reporter.core.payloads import FileValid
-from reporter.core.rows import Report
+from reporter.common import log
 from reporter.errors import Conflict, Denied, Forbidden, KubeError
-from reporter.metrics.sidecar import Metrics
-from reporter.runtime import log
+from reporter.sidecar.metrics import Metrics
+from reporter.sidecar.publish import LoopOutcome
+from reporter.verdict.case import Observation
+from reporter.verdict.condition import Standing, Statement
+from reporter.verdict.facts import Running, Terminated, pod_of
+from reporter.verdict.payloads import FileValid
+from reporter.verdict.rows import Report
 
 REPEAT = 30.0  # seconds between two log lines about the same failure
 

@@ -7,6 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reporter import __version__
+from reporter.common import log
+from reporter.common.lifecycle import Ending, Stop
+from reporter.common.link_log import say
 from reporter.errors import SettingsError
 from reporter.link.answers import Delivery, Outcome
 from reporter.link.client import AggregatorClient
@@ -15,9 +18,6 @@ from reporter.link.gather import gather
 from reporter.link.heart import Heart
 from reporter.link.relay import Relay
 from reporter.link.trust import TrustError
-from reporter.runtime import log
-from reporter.runtime.lifecycle import Ending, Stop
-from reporter.runtime.link_words import say
 from reporter.worker.command_line import USAGE, Help, Splat, UsageError, Version, Work, parse
 
 if TYPE_CHECKING:

@@ -19,13 +19,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from reporter.runtime.lifecycle import install
+from reporter.common.lifecycle import install
 
 stop = install()
 
 from reporter.aggregator import assembly, limits  # noqa: E402
 from reporter.aggregator.main import main  # noqa: E402
-from reporter.aggregator.store import SqliteStore  # noqa: E402
+from reporter.ledger import SqliteStore  # noqa: E402
 
 TRAP = Path(sys.argv[1])
 DISK = {

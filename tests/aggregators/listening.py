@@ -5,9 +5,9 @@ from typing import Any
 from unittest.mock import patch
 
 from reporter.aggregator import limits
-from reporter.aggregator.http import Listener
-from reporter.aggregator.http.listener import Handler
-from reporter.settings.aggregator_limits import Limits
+from reporter.aggregator.api import Listener
+from reporter.aggregator.limit_settings import Limits
+from reporter.aggregator.server.listener import Handler
 
 
 def limited(**settings: Any) -> Limits:

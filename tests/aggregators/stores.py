@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from reporter.aggregator.store import SqliteStore
+from reporter.ledger import SqliteStore
 
 _MEMORY = Path("/dev/shm")
 _INHERITED = "QUICK_STORES"

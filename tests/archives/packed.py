@@ -6,12 +6,12 @@ import tarfile
 import tempfile
 from pathlib import Path
 
-from reporter.aggregator.finish.package import package
-from reporter.aggregator.finish.summary import Summaries
-from reporter.aggregator.judging.process import Judge
-from reporter.aggregator.store.blobs import BlobStore
-from reporter.aggregator.store.layout import Layout
-from reporter.core.run.snapshot import Snapshot
+from reporter.aggregator.tarball.package import package
+from reporter.aggregator.tarball.summary import Summaries
+from reporter.ledger.blobs import BlobStore
+from reporter.ledger.layout import Layout
+from reporter.results.process import Judge
+from reporter.run.state import Snapshot
 from tests.archives.tars import OURS
 
 

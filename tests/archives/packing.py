@@ -12,13 +12,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import IO, Any
 
-from reporter.aggregator.finish.package import package
-from reporter.aggregator.finish.summary import Summaries
-from reporter.aggregator.judging.process import Judge
-from reporter.core.run.entry import Entry
-from reporter.core.run.plan import Key, Plan, Plugin
-from reporter.core.run.record import Rank, Record
-from reporter.core.run.snapshot import Phase, Snapshot
+from reporter.aggregator.tarball.package import package
+from reporter.aggregator.tarball.summary import Summaries
+from reporter.results.process import Judge
+from reporter.run.entry import Entry
+from reporter.run.plan import Key, Plan, Plugin
+from reporter.run.record import Rank, Record
+from reporter.run.state import Phase, Snapshot
 
 KEY = Key("e2e", "global")
 AT = 1_700_000_000.5

@@ -138,7 +138,7 @@ def decode_seconds() -> float:
     """Measure one read, decode and validation of a small result, in a process of its own."""
     code = f"""
 import pathlib, tempfile, timeit
-from reporter.sources.adapter_files import ResultFile
+from reporter.sidecar.files import ResultFile
 with tempfile.TemporaryDirectory() as folder:
     path = pathlib.Path(folder) / "adapter-result.json"
     path.write_text({SMALL!r})

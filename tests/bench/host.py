@@ -34,7 +34,7 @@ from tests.bed.product_image import (
 
 ROOT = Path(__file__).resolve().parents[2]
 GATHERERS = {
-    "host": (ROOT / "reporter" / "ctl" / "plugins" / "host-facts.yaml", PRODUCT_IMAGE),
+    "host": (ROOT / "reporter" / "runctl" / "plugins" / "host-facts.yaml", PRODUCT_IMAGE),
     "ansible": (ROOT / "deploy" / "plugins" / "ansible" / "definition.yaml", ANSIBLE_IMAGE),
 }
 """By name: definition and image."""

@@ -21,7 +21,7 @@ from http.client import HTTPConnection
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from reporter.core.run.plan import Key
+from reporter.run.plan import Key
 from tests.browser.stage import Stage
 
 READERS = 4

@@ -21,9 +21,9 @@ MB = 1_000_000
 CODE = """
 import json, resource, sys, threading
 from pathlib import Path
-from reporter.agent.snapshot.task import snapshot
-from reporter.agent.task import Work
-from reporter.core.snapshot.options import SnapshotOptions
+from reporter.collect.snapshot_task import snapshot
+from reporter.collect.task import Work
+from reporter.collect.snapshot.options import SnapshotOptions
 from reporter.kube.api import KubeApi
 
 server, ca_file, token_file, out = sys.argv[1:]

@@ -20,10 +20,10 @@ import tempfile
 import time
 from pathlib import Path
 
-from reporter.aggregator.finish.upload import TarballUploader
-from reporter.aggregator.store import SqliteStore
-from reporter.core.run.plan import Plan
-from reporter.core.run.snapshot import Phase, Tar
+from reporter.aggregator.tarball.upload import TarballUploader
+from reporter.ledger import SqliteStore
+from reporter.run.plan import Plan
+from reporter.run.state import Phase, Tar
 from tests.aggregators.bucket import Bucket
 from tests.aggregators.object_store import ObjectStore
 from tests.aggregators.served import usage

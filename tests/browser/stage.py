@@ -11,22 +11,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from reporter.aggregator.http import Audience, Shown, StatusApp
-from reporter.aggregator.judging.process import Judge
-from reporter.aggregator.store.blobs import BlobStore
-from reporter.aggregator.store.layout import Layout
-from reporter.aggregator.uploads import Intake
-from reporter.aggregator.uploads.judging import Judging
-from reporter.core.run.launched import LauncherShown, PodShown, Step
-from reporter.core.run.plan import Key, parse_plan
-from reporter.core.run.progress import Progress
-from reporter.core.run.record import Cause, Failure, Rank, Record
-from reporter.core.run.upload_head import Meta
-from reporter.metrics.page import Page
+from reporter.aggregator.api import Audience, Shown, StatusApp
+from reporter.aggregator.intake import Intake
+from reporter.aggregator.intake.judging import Judging
+from reporter.common.metrics import Page
+from reporter.ledger.blobs import BlobStore
+from reporter.ledger.layout import Layout
+from reporter.results.process import Judge
+from reporter.run.launcher_status import LauncherShown, PodShown, Step
+from reporter.run.plan import Key, parse_plan
+from reporter.run.progress import Progress
+from reporter.run.record import Cause, Failure, Rank, Record
+from reporter.run.upload_head import Meta
 from tests.aggregators.listening import limited, listening
 from tests.aggregators.stores import QuickStore
 from tests.browser.webdriver import Browser
-from tests.integration.aggregator_http.test_files import Sender
+from tests.integration.aggregator.api.test_files import Sender
 
 T = TypeVar("T")
 BOUND = 60.0

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from reporter.core.run.record import Cause
+from reporter.run.record import Cause
 from tests.browser.stage import Stage, nodes
 from tests.browser.test_live_page import LINK, ROWS
 from tests.browser.webdriver import Browser

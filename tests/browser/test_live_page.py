@@ -8,11 +8,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from reporter.core.run.launched import LauncherTrouble, PodShown, Step
-from reporter.core.run.plan import Key
-from reporter.core.run.record import Cause
-from reporter.core.run.snapshot import Phase, Tar
-from reporter.core.run.tar_upload import TarUpload, UploadState
+from reporter.run.launcher_status import LauncherTrouble, PodShown, Step
+from reporter.run.plan import Key
+from reporter.run.record import Cause
+from reporter.run.state import Phase, Tar
+from reporter.run.tar_upload import TarUpload, UploadState
 from tests.aggregators.served import Aggregator, plan
 from tests.browser.stage import LINK, PLUGINS, ROWS, Stage, opened, rehearse
 

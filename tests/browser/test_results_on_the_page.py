@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from reporter.core.run.plan import Key
+from reporter.run.plan import Key
 from tests.browser.stage import Stage
 from tests.browser.test_live_page import ENTER, KEYS, opened, row
 from tests.browser.webdriver import Browser

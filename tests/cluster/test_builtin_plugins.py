@@ -17,12 +17,12 @@ from typing import Any
 import pytest
 import yaml
 
-from reporter.agent.snapshot.task import snapshot
-from reporter.agent.task import Work
-from reporter.core.snapshot.options import read_options
+from reporter.collect.snapshot.options import read_options
+from reporter.collect.snapshot_task import snapshot
+from reporter.collect.task import Work
+from reporter.common import schema
 from reporter.errors import Forbidden
 from reporter.kube.api import KubeApi
-from reporter.wire import schema
 from tests.aggregators.object_store import ObjectStore
 from tests.bed.binaries import BedUnavailable, program
 from tests.bed.controlplane import ControlPlane

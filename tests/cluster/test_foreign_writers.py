@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from reporter.core import rows
-from reporter.core.condition import Attempt, Statement
 from reporter.errors import Conflict
 from reporter.kube.api import KubeApi
-from reporter.sinks.job import JobCondition
+from reporter.sidecar.job import JobCondition
+from reporter.verdict import rows
+from reporter.verdict.condition import Attempt, Statement
 from tests.bed.controlplane import ControlPlane
 
 WRITES = 200

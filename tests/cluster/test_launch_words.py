@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from reporter.core.launch.job import job
-from reporter.core.launch.names import entry_name
-from reporter.core.launch.seen import Hindrance, read_event, read_pod
-from reporter.core.launch.spec import Launch, RunLocation
-from reporter.core.run.definition import Definition
-from reporter.core.run.plan import Key, Plugin
+from reporter.launch.job import job
+from reporter.launch.seen import Hindrance, read_event, read_pod
+from reporter.run.definition import Definition
+from reporter.run.names import entry_name
+from reporter.run.plan import Key, Plugin
+from reporter.run.spec import Launch, RunLocation
 from tests.bed import binaries
 from tests.bed.controlplane import ControlPlane
 

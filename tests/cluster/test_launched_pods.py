@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 import yaml
 
-from reporter.core.launch.job import job, secret, secret_name
-from reporter.core.launch.names import entry_name
-from reporter.core.launch.run_objects import objects
-from reporter.core.launch.run_options import RunOptions, config_keys, plugin_account
-from reporter.core.launch.spec import Launch, RunLocation
-from reporter.core.run.definition import Definition
-from reporter.core.run.plan import Key, Plan, Plugin
-from reporter.wire.definition import read_definitions
+from reporter.launch.job import job, secret, secret_name
+from reporter.run.definition import Definition
+from reporter.run.definition_file import read_definitions
+from reporter.run.names import entry_name
+from reporter.run.options import RunOptions, config_keys, plugin_account
+from reporter.run.plan import Key, Plan, Plugin
+from reporter.run.spec import Launch, RunLocation
+from reporter.runctl.run_objects import objects
 from tests.aggregators.deployed import NAME, Deployed, Object
 from tests.bed.node import Node
 from tests.blackbox.cluster.test_bed import RESTRICTED

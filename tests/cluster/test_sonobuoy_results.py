@@ -9,11 +9,11 @@ from xml.sax.saxutils import escape, quoteattr
 
 import pytest
 
-from reporter.core.run.plan import Key, Plan, Plugin
-from reporter.core.run.snapshot import Phase
+from reporter.run.plan import Key, Plan, Plugin
+from reporter.run.state import Phase
 from tests.blackbox.cluster.two_readers import check_both
-from tests.integration.uploads.scene import ARCHIVE, JSON, Scene, play
-from tests.integration.uploads.test_judging import judged, judging, packed
+from tests.integration.aggregator.intake.scene import ARCHIVE, JSON, Scene, play
+from tests.integration.aggregator.intake.test_judging import judged, judging, packed
 
 pytestmark = pytest.mark.cluster
 FORMATS = ("junit", "gojson", "manual", "raw", "adapter")

@@ -20,25 +20,15 @@ from typing import Any
 
 import pytest
 
-from reporter.core.run.annotation import annotations
-from reporter.core.run.snapshot import Phase
-from reporter.runtime import log
+from reporter.common import log
+from reporter.run.annotation import annotations
+from reporter.run.state import Phase
 from tests.aggregators.served import ROOT
 from tests.bed.binaries import program
 from tests.bed.controlplane import ControlPlane
 from tests.integration.scene import staged
 from tests.ports import free_port
-from tests.unit.core.run.world import (
-    E2E,
-    FAILED,
-    NODE1,
-    NODE2,
-    PASSED,
-    RESULT,
-    ours,
-    sent,
-    snapshot,
-)
+from tests.unit.run.world import E2E, FAILED, NODE1, NODE2, PASSED, RESULT, ours, sent, snapshot
 
 pytestmark = pytest.mark.cluster
 BOUND = 90.0

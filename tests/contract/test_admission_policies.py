@@ -24,7 +24,7 @@ from tests.contract.labelled_jobs import (
     left_alone,
     plain,
 )
-from tests.unit.core.lint.manifests import (
+from tests.unit.lint.manifests import (
     Change,
     all_of,
     container,

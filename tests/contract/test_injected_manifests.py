@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from reporter.core.facts import Form
-from reporter.core.inject.edits import get
-from reporter.core.inject.jobs import jobs
-from reporter.core.inject.wishes import Wishes
-from reporter.ctl.manifests.documents import read, split
-from reporter.ctl.manifests.injecting import injected
+from reporter.inject.documents import read, split
+from reporter.inject.edits import get
+from reporter.inject.jobs import jobs
+from reporter.inject.options import Wishes
+from reporter.inject.stream import injected
+from reporter.verdict.facts import Form
 from tests.bed.api import ApiError
 from tests.bed.controlplane import ControlPlane
 from tests.contract.labelled_jobs import RESTRICTED

@@ -14,18 +14,18 @@ from typing import Any
 import pytest
 
 from reporter.aggregator.certificates.run import issue_run
-from reporter.core.launch.job import job, secret, secret_name
-from reporter.core.launch.pod_security import needed
-from reporter.core.launch.run_objects import objects
-from reporter.core.launch.run_options import RunOptions, StatusTls
-from reporter.core.run.plan import Plan, Plugin
 from reporter.kube.objects import KINDS
+from reporter.launch.job import job, secret, secret_name
+from reporter.run.options import RunOptions, StatusTls
+from reporter.run.plan import Plan, Plugin
+from reporter.runctl.pod_security import needed
+from reporter.runctl.run_objects import objects
 from tests.bed.controlplane import ControlPlane
 from tests.contract.servers import RealServer, Reply
 from tests.plugin_definitions import YAML
 from tests.plugin_launches import PLACE, definition, launch_of, options_of, plugin_of
 from tests.pod_templates import TEMPLATES
-from tests.unit.core.launch.test_run_objects import SITUATIONS
+from tests.unit.runctl.test_run_objects import SITUATIONS
 
 pytestmark = pytest.mark.cluster
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from reporter.core.pod import Names, read_pod
+from reporter.verdict.pod import Names, read_pod
 from tests.bed.controlplane import ControlPlane
 from tests.contract.labelled_jobs import RESTRICTED
 from tests.contract.servers import POD, Reply, Server

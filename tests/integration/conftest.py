@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from reporter.common import log
 from reporter.kube.api import KubeApi
-from reporter.runtime import log
 from tests.aggregators import stores
 from tests.fakekube import FakeKube
 from tests.integration.scene import Scene, staged

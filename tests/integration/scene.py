@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from reporter.common.lifecycle import Stop
 from reporter.kube.api import KubeApi
 from reporter.kube.stream import Watch
-from reporter.runtime.lifecycle import Stop
-from reporter.settings import sidecar as settings
+from reporter.sidecar import settings
 from reporter.sidecar.main import Sidecar
 from tests.blackbox.sidecar import scene
 from tests.blackbox.sidecar.scene import BOUND, Object

@@ -15,22 +15,22 @@ from typing import Any
 
 import pytest
 
-from reporter.attempt.loop import Loop
-from reporter.attempt.publish import LoopOutcome
-from reporter.attempt.seams import Inputs, Options
-from reporter.core.case import Policy
-from reporter.core.facts import Form
-from reporter.core.payloads import ADAPTER_RESULT
-from reporter.core.pod import Names
-from reporter.runtime.lifecycle import Wake
-from reporter.sinks.job import JobCondition
-from reporter.sources.adapter_files import ProgressFile, ResultFile
-from reporter.sources.inotify import DirectoryWatch
-from reporter.sources.pod import PodSource
+from reporter.common.lifecycle import Wake
+from reporter.sidecar.files import ProgressFile, ResultFile
+from reporter.sidecar.inotify import DirectoryWatch
+from reporter.sidecar.interfaces import Inputs, Options
+from reporter.sidecar.job import JobCondition
+from reporter.sidecar.loop import Loop
+from reporter.sidecar.pod import PodSource
+from reporter.sidecar.publish import LoopOutcome
+from reporter.verdict.case import Policy
+from reporter.verdict.facts import Form
+from reporter.verdict.payloads import ADAPTER_RESULT
+from reporter.verdict.pod import Names
 from tests.archives.tars import file, tgz
 from tests.blackbox.sidecar.scene import now
 from tests.fakekube import FakeKube, make_job, make_pod, running
-from tests.integration.aggregator_http.scene import NODE1, NODE2, serving
+from tests.integration.aggregator.api.scene import NODE1, NODE2, serving
 from tests.kube_client import connect
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -28,7 +28,7 @@ from typing import Any, Self
 import pytest
 import yaml
 
-from reporter.core.launch.names import selector
+from reporter.run.names import selector
 from tests.aggregators import load
 from tests.aggregators.load import Target
 from tests.aggregators.served import LAUNCHER, ROOT, Usage, usage

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.store.killing import player
-from tests.integration.store.test_store_kills import SEED, series
+from tests.integration.ledger.killing import player
+from tests.integration.ledger.test_store_kills import SEED, series
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 

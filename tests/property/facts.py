@@ -2,8 +2,9 @@
 
 from hypothesis import strategies as st
 
-from reporter.core.case import Observation, Policy
-from reporter.core.facts import (
+from reporter.common.text import clean
+from reporter.verdict.case import Observation, Policy
+from reporter.verdict.facts import (
     Blocker,
     Container,
     Disruption,
@@ -21,8 +22,9 @@ from reporter.core.facts import (
     Terminated,
     Waiting,
 )
-from reporter.core.memory import EndedRun, Memory
-from reporter.core.payloads import (
+from reporter.verdict.memory import EndedRun, Memory
+from reporter.verdict.not_starting import AT_ONCE, CONFIG, IMAGE, START, Trouble
+from reporter.verdict.payloads import (
     FileAbsent,
     FileIdentity,
     FileInvalid,
@@ -33,9 +35,7 @@ from reporter.core.payloads import (
     ResultPayload,
     Searched,
 )
-from reporter.core.rows import REASONS
-from reporter.core.text import clean
-from reporter.core.trouble import AT_ONCE, CONFIG, IMAGE, START, Trouble
+from reporter.verdict.rows import REASONS
 from tests.situations import at
 
 INT64 = st.integers(-(2**63), 2**63 - 1)

@@ -4,10 +4,10 @@ import json
 import random
 from collections.abc import Iterator
 
-from reporter.core.host import mounts, network, system
-from reporter.core.host.compare import lines
-from reporter.core.host.numbers import count, decimal, hexadecimal, short, truth, whole, words
-from reporter.wire import schema
+from reporter.collect.host import mounts, network, system
+from reporter.collect.host.compare import lines
+from reporter.collect.host.numbers import count, decimal, hexadecimal, short, truth, whole, words
+from reporter.common import schema
 
 SEEDS = (
     'ID=debian\nVERSION_ID="12"\nPRETTY_NAME="Debian \\"x\\""\nID_LIKE="a b"\n',

@@ -2,10 +2,10 @@
 
 from hypothesis import strategies as st
 
-from reporter.core.run.plan import PlanError
-from reporter.core.run.progress import KEPT, Progress
-from reporter.core.run.progress_body import INT64_MAX, INT64_MIN
 from reporter.errors import InvalidPayload
+from reporter.run.plan import PlanError
+from reporter.run.progress import KEPT, Progress
+from reporter.run.progress_body import INT64_MAX, INT64_MIN
 
 START = 1_767_225_600.0
 

@@ -11,10 +11,10 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from math import inf
 
-from reporter.core.launch.decide import decide
-from reporter.core.launch.job import secret_name
-from reporter.core.launch.names import entry_name
-from reporter.core.launch.seen import (
+from reporter.common.objects import stamp
+from reporter.launch.decide import decide
+from reporter.launch.job import secret_name
+from reporter.launch.seen import (
     SeenPod,
     newest_pods,
     newest_refusals,
@@ -22,13 +22,13 @@ from reporter.core.launch.seen import (
     read_job,
     read_pod,
 )
-from reporter.core.launch.world import Decision, Memory, Run, World
-from reporter.core.objects import stamp
-from reporter.core.run.entry import Entry, due, fail, next_due, receive, start
-from reporter.core.run.entry import launch as launched
-from reporter.core.run.plan import Key
-from reporter.core.run.record import Rank, Record
-from tests.unit.core.launch.cluster import (
+from reporter.launch.world import Decision, Memory, Run, World
+from reporter.run.entry import Entry, due, fail, next_due, receive, start
+from reporter.run.entry import launch as launched
+from reporter.run.names import entry_name
+from reporter.run.plan import Key
+from reporter.run.record import Rank, Record
+from tests.unit.launch.cluster import (
     NOW,
     OWNER,
     api_job,

@@ -9,29 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reporter.core.annotation import SIZE_LIMIT, decode_note, encode_note, evidence
-from reporter.core.case import Observation
-from reporter.core.condition import (
-    Attempt,
-    build_patch,
-    read_job,
-    read_standing,
-    worth_writing,
-)
-from reporter.core.facts import (
-    Disruption,
-    Job,
-    PodSeen,
-)
-from reporter.core.memory import Memory, attributed, remember
-from reporter.core.objects import epoch, stamp
-from reporter.core.payloads import (
-    FileAbsent,
-)
-from reporter.core.pod import Names, find_adapter, read_pod
-from reporter.core.rows import Report
-from reporter.core.text import clean
-from reporter.core.verdict import Pending, decide
+from reporter.common.objects import epoch, stamp
+from reporter.common.text import clean
+from reporter.verdict.annotation import SIZE_LIMIT, decode_note, encode_note, evidence
+from reporter.verdict.case import Observation
+from reporter.verdict.condition import Attempt, build_patch, read_job, read_standing, worth_writing
+from reporter.verdict.decide import Pending, decide
+from reporter.verdict.facts import Disruption, Job, PodSeen
+from reporter.verdict.memory import Memory, attributed, remember
+from reporter.verdict.payloads import FileAbsent
+from reporter.verdict.pod import Names, find_adapter, read_pod
+from reporter.verdict.rows import Report
 from tests.fakekube.merge import merge_conditions
 from tests.property.facts import ROWS, files, settings_of_users, texts
 from tests.situations import at, deleted, ended, invalid, observed, pod, running, valid, verdict

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from reporter.core.host.compare import differences, lines
-from reporter.core.host.facts_file import read_facts_file
-from reporter.core.run.destination import expires_too_soon, read_destination
-from reporter.core.run.tar_upload import error_code
-from reporter.core.snapshot.redact import redact, redact_text
-from reporter.ctl.results_tree import Pieces, read_tree
-from reporter.ctl.snapshot_index import index_lines
+from reporter.collect.host.compare import differences, lines
+from reporter.collect.host.facts_file import read_facts_file
+from reporter.collect.snapshot.redact import redact, redact_text
 from reporter.errors import Unavailable
 from reporter.kube.list_items import ListItems
+from reporter.results.tree_file import Pieces, read_tree
+from reporter.run.destination import expires_too_soon, read_destination
+from reporter.run.tar_upload import error_code
+from reporter.runctl.snapshot_index import index_lines
 from reporter.untar import BadArchive, Caps, check
 from tests.archives import tars
 from tests.property.damaged import mutations

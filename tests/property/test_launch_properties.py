@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reporter.core.launch.decide import decide
-from reporter.core.launch.names import entry_name
-from reporter.core.launch.seen import newest_pods, read_event, read_job, read_pod
-from reporter.core.launch.world import Memory, World
-from reporter.core.run.entry import State
-from reporter.core.run.plan import Plugin
-from reporter.core.run.record import Cause
+from reporter.launch.decide import decide
+from reporter.launch.seen import newest_pods, read_event, read_job, read_pod
+from reporter.launch.world import Memory, World
+from reporter.run.entry import State
+from reporter.run.names import entry_name
+from reporter.run.plan import Plugin
+from reporter.run.record import Cause
 from tests.property.simulated import EVERY, FOREIGN, HEALTHY, Cluster, Faults, Shell
-from tests.unit.core.launch.cluster import (
+from tests.unit.launch.cluster import (
     CHECK,
     api_job,
     api_pod,

@@ -5,8 +5,8 @@ import re
 import pytest
 
 from reporter.errors import InvalidPayload
-from reporter.wire.progress import decode_progress
-from reporter.wire.result import decode_result
+from reporter.verdict.progress_file import decode_progress
+from reporter.verdict.result_file import decode_result
 from tests.property.damaged import mutations
 
 SEEDS = (

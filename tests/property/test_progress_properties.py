@@ -6,7 +6,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reporter.core.run.progress import (
+from reporter.run.progress import (
     KEPT,
     KEY_BYTES,
     TEXT_BYTES,
@@ -21,7 +21,7 @@ from reporter.core.run.progress import (
     parse_update_id,
     take,
 )
-from reporter.core.run.progress_body import INT64_MAX, INT64_MIN
+from reporter.run.progress_body import INT64_MAX, INT64_MIN
 from tests.progress_bodies import in_pieces
 from tests.property.run_facts import START, json_values, tried, updates
 

@@ -3,12 +3,12 @@
 import pytest
 import yaml
 
-from reporter.aggregator.judging.parsers import PARSERS
-from reporter.core.judge.counting import verdict_of
-from reporter.core.judge.listing import lines
-from reporter.core.judge.report import FileReport
-from reporter.core.judge.tree import Room
-from reporter.core.run.results import ResultStatus
+from reporter.results.listing import lines
+from reporter.results.parsers import PARSERS
+from reporter.results.report import FileReport
+from reporter.results.tree import Room
+from reporter.run.counting import verdict_of
+from reporter.run.results import ResultStatus
 from tests.property.damaged import mutations
 
 SEEDS = {

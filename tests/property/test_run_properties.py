@@ -6,9 +6,8 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reporter.core.run.annotation import RUN_ANNOTATION, STATUS_ANNOTATION, annotations
-from reporter.core.run.beats import Beat, beaten, heard, lost, shifted
-from reporter.core.run.entry import (
+from reporter.run.annotation import RUN_ANNOTATION, STATUS_ANNOTATION, annotations
+from reporter.run.entry import (
     Entry,
     Marked,
     State,
@@ -21,25 +20,19 @@ from reporter.core.run.entry import (
     returned,
     start,
 )
-from reporter.core.run.from_annotations import of_reading
-from reporter.core.run.plan import Key, Plan, Plugin, parse_plan, plan_document
-from reporter.core.run.progress import Sent, combine
-from reporter.core.run.progress_body import INT64_MAX
-from reporter.core.run.reading import pick_pod, read_status
-from reporter.core.run.record import Cause, Failure, Rank, Record
-from reporter.core.run.results import counts
-from reporter.core.run.snapshot import (
-    Phase,
-    Snapshot,
-    Status,
-    final,
-    percent_complete,
-    run_status,
-)
-from reporter.core.run.upload import UploadOutcome
-from reporter.core.run.view import counts_of, rows
+from reporter.run.from_annotations import of_reading
+from reporter.run.heartbeats import Beat, beaten, heard, lost, shifted
+from reporter.run.plan import Key, Plan, Plugin, parse_plan, plan_document
+from reporter.run.pod_status import pick_pod, read_status
+from reporter.run.progress import Sent, combine
+from reporter.run.progress_body import INT64_MAX
+from reporter.run.record import Cause, Failure, Rank, Record
+from reporter.run.results import counts
+from reporter.run.state import Phase, Snapshot, Status, final, percent_complete, run_status
+from reporter.run.upload import UploadOutcome
+from reporter.run.view import counts_of, rows
 from tests.property.run_facts import START, json_values, tried, updates
-from tests.unit.core.run.world import status_document
+from tests.unit.run.world import status_document
 
 records = st.builds(
     Record,

@@ -13,7 +13,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reporter.ctl.commands.retrieve import TARBALL
+from reporter.runctl.retrieve import TARBALL
 from reporter.untar import Archive, BadArchive, Caps, Kind, check, extract
 from tests.archives.packing import Packing, archive
 from tests.archives.reading import tree

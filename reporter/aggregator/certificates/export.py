@@ -14,13 +14,13 @@ from types import MappingProxyType
 from typing import Any
 
 from reporter.aggregator.certificates.run import Issued
-from reporter.core.run.identity import ANY_NODE
-from reporter.core.run.plan import GLOBAL, Key
+from reporter.common.private_file import private_directory, write_private
+from reporter.common.yaml_text import to_yaml
 from reporter.pki.issuing import Pair
 from reporter.pki.status import StatusIssued
-from reporter.runtime.private_file import private_directory, write_private
-from reporter.runtime.yaml_text import to_yaml
-from reporter.wire.connection_file import ConnectionFile, encode
+from reporter.run.connection_file import ConnectionFile, encode
+from reporter.run.identity import ANY_NODE
+from reporter.run.plan import GLOBAL, Key
 
 _SECRET_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _MAX_SECRET_NAME = 253

@@ -20,8 +20,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
-from reporter.core.run.identity import ANY_NODE, client_uri
-from reporter.core.run.plan import LONGEST_TIMEOUT, Key, Plan
+from reporter.common.private_file import private_directory, write_private
 from reporter.pki.issuing import (
     CertificateError,
     Issuer,
@@ -32,7 +31,8 @@ from reporter.pki.issuing import (
     key_pem,
     server_names,
 )
-from reporter.runtime.private_file import private_directory, write_private
+from reporter.run.identity import ANY_NODE, client_uri
+from reporter.run.plan import LONGEST_TIMEOUT, Key, Plan
 
 LONGER = 3600.0  # after the last timeout: retries, late results, the last answers
 NEAR_EXPIRY = 3600.0

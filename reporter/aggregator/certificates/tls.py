@@ -8,9 +8,9 @@ import ssl
 from collections.abc import Callable
 from pathlib import Path
 
+from reporter.common.private_file import as_file
 from reporter.pki.issuing import CertificateError, Pair
 from reporter.pki.status import issue_status
-from reporter.runtime.private_file import as_file
 
 _LONG = 366 * 86_400.0  # seconds: longer than any run
 

@@ -2,7 +2,7 @@
 
 One reaper runs beside them with the account of deploy/reaper, looks every second and waits for two;
 others are the Pods of the CronJob and of the Deployment. What they decide in which situation is in
-tests/unit/core/reap.
+tests/unit/reap.
 """
 
 from __future__ import annotations

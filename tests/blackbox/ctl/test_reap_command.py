@@ -1,6 +1,6 @@
 """`status-ctl reap` against an API server: what it asks, writes, shows and returns.
 
-What it decides is in tests/unit/core/reap; the real cluster in tests/blackbox/cluster/test_reap.py.
+What it decides is in tests/unit/reap; the real cluster in tests/blackbox/cluster/test_reap.py.
 """
 
 from __future__ import annotations

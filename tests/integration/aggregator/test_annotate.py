@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from reporter.aggregator.annotate import LOOK, Annotator, Cadence
-from reporter.core.run.annotation import RUN_ANNOTATION, STATUS_ANNOTATION, annotations
-from reporter.core.run.entry import Entry
-from reporter.core.run.plan import Key, Plan, Plugin
-from reporter.core.run.progress import Progress, Sent
-from reporter.core.run.record import Rank, Record
-from reporter.core.run.snapshot import Phase, Snapshot, Tar
+from reporter.common import log
 from reporter.kube.api import KubeApi
-from reporter.runtime import log
+from reporter.run.annotation import RUN_ANNOTATION, STATUS_ANNOTATION, annotations
+from reporter.run.entry import Entry
+from reporter.run.plan import Key, Plan, Plugin
+from reporter.run.progress import Progress, Sent
+from reporter.run.record import Rank, Record
+from reporter.run.state import Phase, Snapshot, Tar
 from tests.fakekube import Answer, FakeKube, Hang, make_job, make_pod
 
 NAMESPACE = "default"
@@ -114,7 +114,7 @@ def bench(fake: FakeKube, api: KubeApi) -> Bench:
 
 
 def test_both_annotations_are_written_with_one_patch(bench: Bench) -> None:
-    """What `core.run` says, with list and patch as the only rights; others' are kept."""
+    """What `run` says, with list and patch as the only rights; others' are kept."""
     bench.damage({"foreign": "x"})
     bench.step()
 

@@ -11,19 +11,19 @@ from typing import Any, cast
 
 import pytest
 
+from reporter.aggregator import settings
 from reporter.aggregator.assembly import Assembly
-from reporter.aggregator.launch import launcher
-from reporter.core.run.clock import RunClock
-from reporter.core.run.entry import Entry, State
-from reporter.core.run.plan import Key, Plan, parse_plan
-from reporter.core.run.record import Cause
-from reporter.core.run.upload import FINISH, Upload
-from reporter.settings import aggregator as settings
+from reporter.launch import launcher
+from reporter.run.clock import RunClock
+from reporter.run.entry import Entry, State
+from reporter.run.plan import Key, Plan, parse_plan
+from reporter.run.record import Cause
+from reporter.run.upload import FINISH, Upload
 from tests.aggregators import run_certificates as certs
 from tests.aggregators.stores import QuickStore
-from tests.integration.aggregator_http import scene as http_scene
-from tests.integration.aggregator_http.wire import HANG, connected, request
-from tests.integration.control.world import E2E, NODE1, PLAN, World, play
+from tests.integration.aggregator.api import scene as http_scene
+from tests.integration.aggregator.api.wire import HANG, connected, request
+from tests.integration.aggregator.control.world import E2E, NODE1, PLAN, World, play
 
 MIB = 2**20
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from reporter.settings import aggregator as settings
+from reporter.aggregator import settings
 from tests.blackbox.aggregator.process import site
 
 

@@ -6,9 +6,9 @@ from importlib.resources import files as resources
 
 import pytest
 
-from reporter.aggregator.http import Audience
-from tests.integration.aggregator_http.scene import situation
-from tests.integration.aggregator_http.test_status import serving
+from reporter.aggregator.api import Audience
+from tests.integration.aggregator.api.scene import situation
+from tests.integration.aggregator.api.test_status import serving
 
 MODULES = [
     f"{name}.js"

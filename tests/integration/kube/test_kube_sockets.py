@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from reporter.common.lifecycle import Stop
 from reporter.errors import Unavailable
 from reporter.kube.api import KubeApi
-from reporter.runtime.lifecycle import Stop
 from tests.calm import Calm
 from tests.fakekube import FakeKube
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from reporter.core.resources import Resource
 from reporter.errors import Expired, Forbidden, InvalidRequest, TooLarge, Unavailable
 from reporter.kube.api import KubeApi
 from reporter.kube.reading import Ask, Page, Reading
+from reporter.kube.resources import Resource
 from tests.fakekube import Answer, FakeKube, Reset
 from tests.fakekube.kinds import Kind
 

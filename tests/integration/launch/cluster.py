@@ -10,8 +10,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, Self
 
-from reporter.core.launch.names import key_of
-from reporter.core.run.plan import GLOBAL, Key
+from reporter.run.names import key_of
+from reporter.run.plan import GLOBAL, Key
 from tests.fakekube import FakeKube
 from tests.fakekube.store import stamp
 

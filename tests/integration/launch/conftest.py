@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from reporter.core.run.plan import Plugin
+from reporter.run.plan import Plugin
 from tests.fakekube import FakeKube
 from tests.integration.launch.world import World, plan_of
 

@@ -11,14 +11,13 @@ from typing import Any
 
 import pytest
 
-from reporter.aggregator.launch import launcher
-from reporter.core.launch import cleanup, decide
-from reporter.core.launch.names import entry_name
-from reporter.core.run.entry import State
-from reporter.core.run.launched import LauncherTrouble, Step
-from reporter.core.run.record import Cause, Failure
 from reporter.errors import Unavailable
+from reporter.launch import cleanup, decide, launcher
 from reporter.pki.issuing import CertificateError
+from reporter.run.entry import State
+from reporter.run.launcher_status import LauncherTrouble, Step
+from reporter.run.names import entry_name
+from reporter.run.record import Cause, Failure
 from tests.fakekube import Answer, FakeKube, Rule
 from tests.fakekube.store import stamp
 from tests.integration.launch.cluster import ends, runs, unscheduled, waits
@@ -263,8 +262,8 @@ async def test_a_secret_is_deleted_before_its_pod_has_mounted_it(
     one: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """L10: the Pod would wait for ever; the Secret is made again."""
-    monkeypatch.setattr("reporter.core.launch.mounting.MOUNTED", 0.2)
-    monkeypatch.setattr("reporter.aggregator.launch.requests._CHECK", 0.2)
+    monkeypatch.setattr("reporter.launch.mounting.MOUNTED", 0.2)
+    monkeypatch.setattr("reporter.launch.requests._CHECK", 0.2)
     one.cluster.fates["check"] = waits("ContainerCreating")
     one.passes = lambda key: False
     async with one.begun():
@@ -285,8 +284,8 @@ async def test_the_right_to_see_a_secret_is_taken_away_and_given_back(
     one: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """L10: named; it is tried again by its own back-off, not only when the next look is due."""
-    monkeypatch.setattr("reporter.core.launch.mounting.MOUNTED", 0.2)
-    monkeypatch.setattr("reporter.aggregator.launch.requests._CHECK", 1e9)
+    monkeypatch.setattr("reporter.launch.mounting.MOUNTED", 0.2)
+    monkeypatch.setattr("reporter.launch.requests._CHECK", 1e9)
     one.cluster.fates["check"] = waits("ContainerCreating")
     one.passes = lambda key: False
     async with one.begun():

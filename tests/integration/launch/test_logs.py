@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from reporter.aggregator.launch.logs import Logs
+from reporter.common import log
 from reporter.errors import NotFound
-from reporter.runtime import log
+from reporter.launch.logs import Logs
 from tests.fakekube import Answer, FakeKube, Hang, Reset, make_job, make_pod
 from tests.kube_client import connect
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from reporter.aggregator.launch.asking import Asking
-from reporter.aggregator.launch.secrets import Secrets
-from reporter.core.launch.job import secret_name
-from reporter.core.launch.spec import RunLocation
-from reporter.core.run.plan import Plugin
+from reporter.launch.calls import Asking
+from reporter.launch.job import secret_name
+from reporter.launch.secrets import Secrets
 from reporter.pki.issuing import Pair
+from reporter.run.plan import Plugin
+from reporter.run.spec import RunLocation
 from tests.fakekube import FakeKube
 from tests.integration.launch.world import CHECK, NAMESPACE, RUN, World, on_loop
 from tests.kube_client import connect

@@ -15,19 +15,19 @@ from typing import Any
 
 import pytest
 
-from reporter.aggregator.launch import launcher as launching
-from reporter.aggregator.launch.logs import Logs
-from reporter.aggregator.launch.mirror import Kind, Mirror
-from reporter.aggregator.launch.requests import AT_ONCE, CREATIONS, Requests
-from reporter.core.launch.names import entry_name
-from reporter.core.launch.spec import RunLocation
-from reporter.core.run.entry import State
-from reporter.core.run.launched import Step
-from reporter.core.run.plan import GLOBAL, Key, Plan, Plugin
-from reporter.core.run.record import Cause
 from reporter.errors import Forbidden, NotFound, Unavailable
 from reporter.kube.objects import SILENCE, Page
+from reporter.launch import launcher as launching
+from reporter.launch.logs import Logs
+from reporter.launch.mirror import Kind, Mirror
+from reporter.launch.requests import AT_ONCE, CREATIONS, Requests
 from reporter.pki.issuing import Pair
+from reporter.run.entry import State
+from reporter.run.launcher_status import Step
+from reporter.run.names import entry_name
+from reporter.run.plan import GLOBAL, Key, Plan, Plugin
+from reporter.run.record import Cause
+from reporter.run.spec import RunLocation
 from tests.fakekube import Answer, FakeKube
 from tests.integration.launch.cluster import runs, waits
 from tests.integration.launch.world import (
@@ -113,7 +113,7 @@ async def test_what_no_mirror_can_read(one: World, monkeypatch: pytest.MonkeyPat
     def broken(*_: Any) -> None:
         raise RuntimeError("no such Pod was ever seen")
 
-    monkeypatch.setattr("reporter.aggregator.launch.mirrors.read_pod", broken)
+    monkeypatch.setattr("reporter.launch.mirrors.read_pod", broken)
     async with one.begun():
         with pytest.raises(RuntimeError, match="no such Pod was ever seen"):
             await asyncio.shield(one.task)
@@ -126,7 +126,7 @@ async def test_a_request_that_cannot_be_made(one: World, monkeypatch: pytest.Mon
     def broken(*_: Any, **__: Any) -> None:
         raise RuntimeError("no such Job can be made")
 
-    monkeypatch.setattr("reporter.aggregator.launch.requests.job", broken)
+    monkeypatch.setattr("reporter.launch.requests.job", broken)
     async with one.begun():
         with pytest.raises(RuntimeError, match="no such Job can be made"):
             await asyncio.shield(one.task)
@@ -292,7 +292,7 @@ async def test_what_was_answered_during_a_decision_is_not_made_again() -> None:
 @on_loop
 async def test_many_creations_do_not_keep_up_a_deletion(monkeypatch: pytest.MonkeyPatch) -> None:
     """They wait for their turns outside the slots that others could use."""
-    monkeypatch.setattr("reporter.aggregator.launch.requests.CREATIONS", 10 * HANG)
+    monkeypatch.setattr("reporter.launch.requests.CREATIONS", 10 * HANG)
     api = Accepting()
     with ThreadPoolExecutor(1) as threads:
         requests = requests_to(api, threads, plan=MANY)
@@ -402,7 +402,7 @@ async def test_a_secret_that_fails_keeps_up_nobody_else(
     two: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each object has its own back-off, and waits outside the slots that others could use."""
-    monkeypatch.setattr("reporter.aggregator.launch.requests.next_delay", lambda *_, **__: HANG)
+    monkeypatch.setattr("reporter.launch.requests.next_delay", lambda *_, **__: HANG)
     two.fake.fail(
         Answer(500),
         method="POST",
@@ -423,7 +423,7 @@ async def test_the_trouble_with_a_secret_ends_with_the_need_for_it(
     one: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The Pod did without: what nobody asks for any more is no trouble of anybody."""
-    monkeypatch.setattr("reporter.core.launch.mounting.MOUNTED", 0.0)
+    monkeypatch.setattr("reporter.launch.mounting.MOUNTED", 0.0)
     one.cluster.fates["check"] = waits("ContainerCreating")
     one.passes = lambda key: False
     async with one.begun():
@@ -442,7 +442,7 @@ async def test_the_trouble_with_a_secret_ends_with_the_need_for_it(
 @on_loop
 async def test_a_secret_that_stays_is_named(one: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """It holds a key: who looks at the end of the run learns that it is still there, and why."""
-    monkeypatch.setattr("reporter.core.launch.decide.END", 1.0)
+    monkeypatch.setattr("reporter.launch.decide.END", 1.0)
     monkeypatch.setattr(launching, "_SETTLE", 0.0)
     one.fake.fail(Answer(500), method="DELETE", path="/secrets", times=None)
     async with one.begun():
@@ -462,7 +462,7 @@ def test_logs_cost_no_run_its_end(
         raise error
 
     monkeypatch.setattr(Logs, "take", broken)
-    monkeypatch.setattr("reporter.core.launch.cleanup.LOGS", HANG)
+    monkeypatch.setattr("reporter.launch.cleanup.LOGS", HANG)
 
     @on_loop
     async def story() -> None:

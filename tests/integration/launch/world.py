@@ -12,19 +12,19 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from reporter.aggregator.certificates.run import Authority
-from reporter.aggregator.launch.launcher import Launcher
-from reporter.aggregator.launch.logs import Logs
-from reporter.aggregator.store import SqliteStore
-from reporter.core.launch.names import key_of
-from reporter.core.launch.run_options import RunOptions
-from reporter.core.launch.run_rights import aggregator_rules
-from reporter.core.launch.spec import Launch
-from reporter.core.run.clock import RunClock
-from reporter.core.run.definition import Definition
-from reporter.core.run.entry import Entry
-from reporter.core.run.plan import GLOBAL, Key, Plan, Plugin
-from reporter.core.run.record import Rank, Record
 from reporter.kube.api import KubeApi
+from reporter.launch.launcher import Launcher
+from reporter.launch.logs import Logs
+from reporter.ledger import SqliteStore
+from reporter.run.clock import RunClock
+from reporter.run.definition import Definition
+from reporter.run.entry import Entry
+from reporter.run.names import key_of
+from reporter.run.options import RunOptions
+from reporter.run.plan import GLOBAL, Key, Plan, Plugin
+from reporter.run.record import Rank, Record
+from reporter.run.spec import Launch
+from reporter.runctl.run_rights import aggregator_rules
 from tests.fakekube import FakeKube, Rule
 from tests.integration.launch.cluster import Cluster
 from tests.kube_client import connect

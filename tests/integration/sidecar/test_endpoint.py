@@ -18,10 +18,10 @@ from pathlib import Path
 
 import pytest
 
-from reporter.metrics.sidecar import Metrics
-from reporter.runtime import log
+from reporter.common import log
 from reporter.sidecar import endpoint as endpoint_module
 from reporter.sidecar.endpoint import MOST_CONNECTIONS, Endpoint, Site
+from reporter.sidecar.metrics import Metrics
 
 BOUND = 20.0
 

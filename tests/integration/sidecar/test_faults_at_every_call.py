@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from reporter.runtime import log
+from reporter.common import log
 from tests.blackbox.sidecar.scene import BOUND, RUNNING
 from tests.blackbox.sidecar.test_sidecar_faults import check
 from tests.fakekube import Answer, FakeKube, Hang, Reset, Slow

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from reporter.kube.api import KubeApi
 from reporter.kube.stream import Watch
-from reporter.sources.pod import HEALTHY_AFTER
+from reporter.sidecar.pod import HEALTHY_AFTER
 from tests.blackbox.sidecar.scene import BOUND, RUNNING
 from tests.integration.scene import Scene
 

@@ -9,8 +9,8 @@ from contextlib import suppress
 
 import pytest
 
+from reporter.common.lifecycle import Stop
 from reporter.kube.api import KubeApi
-from reporter.runtime.lifecycle import Stop
 from reporter.sidecar.main import main
 from tests.aggregators.scripted import Scripted
 from tests.blackbox.sidecar.linked import linked, results

@@ -57,7 +57,7 @@ def test_a_pod_refused_until_the_wait_time_ends(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Then the timeout is final, and it says why nothing is known."""
-    monkeypatch.setattr("reporter.core.case.REFUSAL_PATIENCE", 1.0)
+    monkeypatch.setattr("reporter.verdict.case.REFUSAL_PATIENCE", 1.0)
     scene.create()
     scene.fake.tokens.roles["reporter"] = scene.fake.tokens.roles["no-pods"]
     reporter = scene.start(MAX_WAIT_TIME_SECONDS="2", POLL_INTERVAL_SECONDS="1")
@@ -71,7 +71,7 @@ def test_a_pod_refused_until_the_wait_time_ends(
 
 def test_a_pod_refused_leaves_the_file(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     """The result is written at once, and final when the wait time ends."""
-    monkeypatch.setattr("reporter.core.case.REFUSAL_PATIENCE", 1.0)
+    monkeypatch.setattr("reporter.verdict.case.REFUSAL_PATIENCE", 1.0)
     scene.create()
     scene.fake.tokens.roles["reporter"] = scene.fake.tokens.roles["no-pods"]
     reporter = scene.start(MAX_WAIT_TIME_SECONDS="2", POLL_INTERVAL_SECONDS="1")

@@ -36,7 +36,7 @@ def test_without_a_link_nothing_of_it_is_loaded() -> None:
     code = (
         "import sys; import reporter.sidecar.main; "
         "print([m for m in sys.modules if m.split('.')[0] in {'aiohttp', 'cryptography'}"
-        " or m.startswith(('reporter.link', 'reporter.aggregator', 'reporter.settings.agg'))])"
+        " or m.startswith(('reporter.link', 'reporter.aggregator', 'reporter.aggregator'))])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 

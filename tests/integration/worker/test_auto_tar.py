@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from reporter.runtime import log
-from reporter.runtime.lifecycle import Stop
+from reporter.common import log
+from reporter.common.lifecycle import Stop
 from reporter.worker.auto_tar import AtWork, AutoTar, Crashed, Succeeded, judge, pack_in_place
 from reporter.worker.main import Worker
 from tests.fakekube import Answer, FakeKube, make_job, make_pod, running, terminated, waiting

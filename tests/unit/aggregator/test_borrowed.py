@@ -17,10 +17,10 @@ import pytest
 from aiohttp import web, web_protocol
 from packaging.requirements import Requirement
 
-from reporter.aggregator.http.answers import Answer
-from reporter.aggregator.http.connection import Connection
-from reporter.aggregator.http.files import File
-from reporter.aggregator.http.tls_protocol import TlsProtocol
+from reporter.aggregator.api.files import File
+from reporter.aggregator.server.answers import Answer
+from reporter.aggregator.server.connection import Connection
+from reporter.aggregator.server.tls_protocol import TlsProtocol
 
 ROOT = Path(__file__).resolve().parents[3]
 

@@ -7,8 +7,8 @@ import pytest
 from reporter.aggregator import from_settings, main
 from reporter.aggregator.command_line import FAILED, UNFINISHED
 from reporter.aggregator.service import Service
-from reporter.runtime import log
-from reporter.runtime.lifecycle import Stop
+from reporter.common import log
+from reporter.common.lifecycle import Stop
 
 
 @pytest.mark.parametrize(("exits", "code"), [("true", UNFINISHED), ("false", FAILED)])

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from reporter.aggregator import settings
 from reporter.aggregator.assembly import Assembly
 from reporter.aggregator.run_plan import launch_of
-from reporter.core.run.plan import Plan, Plugin
 from reporter.errors import SettingsError
-from reporter.settings import aggregator as settings
-from reporter.wire.launch_file import encode
+from reporter.run.launch_file import encode
+from reporter.run.plan import Plan, Plugin
 from tests.integration.launch.world import launch_of as made
 from tests.integration.launch.world import plan_of
 

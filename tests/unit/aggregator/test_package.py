@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from reporter.aggregator.finish.content import BodyDamaged
-from reporter.aggregator.finish.package import Interrupted
-from reporter.core.run.definition import Definition, definition_document
-from reporter.core.run.record import Cause, Rank, Record
+from reporter.aggregator.tarball.content import BodyDamaged
+from reporter.aggregator.tarball.package import Interrupted
+from reporter.run.definition import Definition, definition_document
+from reporter.run.record import Cause, Rank, Record
 from tests.archives.packing import Packing, archive, opaque
 from tests.archives.tars import file, folder, gnu_name, tgz
 

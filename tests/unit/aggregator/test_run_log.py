@@ -16,13 +16,13 @@ import pytest
 
 from reporter.aggregator.entry_log import EntryLog
 from reporter.aggregator.run_log import RunLog
-from reporter.aggregator.store.kept import KeptDocuments
-from reporter.aggregator.store.layout import Layout
-from reporter.core.run.entry import Entry
-from reporter.core.run.plan import GLOBAL, Key, Plan, Plugin
-from reporter.core.run.record import Cause, Rank, Record
-from reporter.core.run.snapshot import Phase, Snapshot
-from reporter.runtime import log
+from reporter.common import log
+from reporter.ledger.documents import KeptDocuments
+from reporter.ledger.layout import Layout
+from reporter.run.entry import Entry
+from reporter.run.plan import GLOBAL, Key, Plan, Plugin
+from reporter.run.record import Cause, Rank, Record
+from reporter.run.state import Phase, Snapshot
 
 
 @contextmanager

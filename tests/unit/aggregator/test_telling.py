@@ -10,15 +10,15 @@ import pytest
 
 from reporter.aggregator.entry_log import EntryLog
 from reporter.aggregator.health import STALLED, Health
+from reporter.aggregator.metrics import Metrics, Now
 from reporter.aggregator.observer import Traffic
-from reporter.aggregator.rate_limited_log import RateLimitedLog
-from reporter.core.run.beats import Beat
-from reporter.core.run.entry import Entry, Window
-from reporter.core.run.plan import Key, Plan, Plugin
-from reporter.core.run.record import Cause, Rank, Record
-from reporter.core.run.snapshot import Phase, Snapshot
-from reporter.metrics.aggregator import Metrics, Now
-from reporter.runtime import log
+from reporter.common import log
+from reporter.common.rate_limited_log import RateLimitedLog
+from reporter.run.entry import Entry, Window
+from reporter.run.heartbeats import Beat
+from reporter.run.plan import Key, Plan, Plugin
+from reporter.run.record import Cause, Rank, Record
+from reporter.run.state import Phase, Snapshot
 
 E2E, NODE1, NODE2 = Key("e2e", "global"), Key("sysd", "node1"), Key("sysd", "node2")
 PLAN = Plan("run-1", (Plugin("e2e"), Plugin("sysd", nodes=("node1", "node2"))))

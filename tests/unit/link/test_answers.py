@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reporter.core.run.progress import Progress, parse_progress
 from reporter.link.answers import AggregatorAnswer
 from reporter.link.request import (
     digest_header,
@@ -16,6 +15,7 @@ from reporter.link.request import (
     encode_progress,
     type_of_unreadable,
 )
+from reporter.run.progress import Progress, parse_progress
 
 SHA = hashlib.sha256(b"x").hexdigest()
 

@@ -23,7 +23,7 @@ top = {name.split('.')[0] for name in sys.modules}
 print(*sorted(top & set(sys.argv[1].split(','))))
 # Needs the standard library alone.
 runtime = ('http_request', 'http_server', 'dialing')
-plain = ('reporter.runtime', *('reporter.runtime.' + name for name in runtime))
+plain = ('reporter.common', *('reporter.common.' + name for name in runtime))
 allowed = ('reporter', 'reporter.errors', 'reporter.core', 'reporter.link', *plain)
 print(*sorted(
     name for name in sys.modules if name.split('.')[0] == 'reporter'

@@ -2,8 +2,6 @@
 
 import pytest
 
-from reporter.core.run.plan import Key
-from reporter.core.run.target import Route, parse_target
 from reporter.link import (
     PATH_PROGRESS_BY_NODE,
     PATH_PROGRESS_GLOBAL,
@@ -12,6 +10,8 @@ from reporter.link import (
     global_result_url,
     node_result_url,
 )
+from reporter.run.plan import Key
+from reporter.run.target import Route, parse_target
 
 BASE = "https://aggregator.ns.svc:8080"
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import yaml
 
-from reporter.core.condition import Attempt, build_event
-from reporter.core.rows import Report
 from reporter.kube.api import KubeApi
+from reporter.verdict.condition import Attempt, build_event
+from reporter.verdict.rows import Report
 from tests.fakekube import Entry, FakeKube, make_job, make_pod
 from tests.kube_client import connect
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from reporter.ctl.definitions import load
-from reporter.gather.run import gatherers
+from reporter.collect.run import gatherers
+from reporter.runctl.definitions import load
 
 FOLDER = Path(__file__).resolve().parents[3] / "deploy" / "plugins" / "ansible"
 DOCKERFILE = (FOLDER / "Dockerfile").read_text(encoding="utf-8")

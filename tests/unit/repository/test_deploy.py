@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from reporter.kube.api import KubeApi
-from reporter.settings.sidecar import Settings
+from reporter.sidecar.settings import Settings
 from tests.unit.repository.manifests import (
     AGGREGATOR,
     DEPLOY,

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from reporter.aggregator import settings as aggregator
 from reporter.aggregator.certificates.export import secrets
 from reporter.aggregator.certificates.run import issue_run
-from reporter.core.run.plan import Plan, parse_plan
 from reporter.link.environment import VARIABLES
-from reporter.settings import aggregator
+from reporter.run.plan import Plan, parse_plan
 from tests.unit.repository.manifests import AGGREGATOR, DEPLOY, FORMS, asked, load, rights
 
 

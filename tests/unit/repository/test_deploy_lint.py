@@ -5,13 +5,13 @@ import re
 import pytest
 import yaml
 
-from reporter.core.lint.case import World, findings
-from reporter.core.lint.jobs import read_jobs
-from reporter.core.lint.pod_rules import PEAK
-from reporter.core.lint.rights import Rights
-from reporter.core.lint.rules import RULES
-from reporter.ctl.manifests.objects import load_manifests
-from reporter.settings.sidecar import complaints
+from reporter.lint.case import World, findings
+from reporter.lint.jobs import read_jobs
+from reporter.lint.objects import load_manifests
+from reporter.lint.pod_rules import PEAK
+from reporter.lint.rights import Rights
+from reporter.lint.rules import RULES
+from reporter.sidecar.settings import complaints
 from tests.unit.repository.manifests import DEPLOY, FORMS, load
 
 RBAC = [load(f"base/{name}.yaml") for name in ("serviceaccount", "role", "rolebinding")]

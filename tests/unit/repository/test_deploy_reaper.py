@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from reporter.ctl.commands import reap
-from reporter.metrics.reaper import ReaperMetrics
+from reporter.reap import command as reap
+from reporter.reap.metrics import ReaperMetrics
 from tests.unit.repository.manifests import load, rights
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "reaper.md").read_text(encoding="utf-8")

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from reporter.core.rows import REASONS
-from reporter.metrics.sidecar import Metrics
-from reporter.settings import sidecar as settings
+from reporter.sidecar import settings
 from reporter.sidecar.command_line import help_text
-from reporter.wire.progress import decode_progress
-from reporter.wire.result import decode_result
+from reporter.sidecar.metrics import Metrics
+from reporter.verdict.progress_file import decode_progress
+from reporter.verdict.result_file import decode_result
+from reporter.verdict.rows import REASONS
 
 ROOT = Path(__file__).parents[3]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

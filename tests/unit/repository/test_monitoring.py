@@ -9,12 +9,12 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-from reporter.core.annotation import encode_note
-from reporter.core.condition import Attempt
-from reporter.core.rows import Report
-from reporter.metrics import aggregator
-from reporter.metrics.reaper import ReaperMetrics
-from reporter.settings.sidecar import Settings
+from reporter.aggregator import metrics as aggregator
+from reporter.reap.metrics import ReaperMetrics
+from reporter.sidecar.settings import Settings
+from reporter.verdict.annotation import encode_note
+from reporter.verdict.condition import Attempt
+from reporter.verdict.rows import Report
 from tests.promtool import promtool
 from tests.unit.repository.manifests import DEPLOY, load
 from tests.unit.repository.test_docs import full_metrics, section

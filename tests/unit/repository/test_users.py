@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from reporter.core.launch import aggregator_pod
+from reporter.runctl import aggregator_pod
 
 ROOT = Path(__file__).resolve().parents[3]
 SEES_ALL = [
-    ROOT / "reporter" / "ctl" / "plugins" / "host-facts.yaml",
+    ROOT / "reporter" / "runctl" / "plugins" / "host-facts.yaml",
     ROOT / "deploy" / "plugins" / "ansible" / "definition.yaml",
 ]
 """Definitions whose Pods have the processes of the node in /host/proc or /proc."""
@@ -29,7 +29,7 @@ def test_what_sees_all_processes_of_a_node_has_a_user_that_nobody_else_has(defin
     own = {context[name] for name in ("runAsUser", "runAsGroup", "fsGroup")}
     image = re.findall(r"^USER (\d+):(\d+)$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
     others = {aggregator_pod._USER, *map(int, image[-1])}
-    for folder in ("deploy", "reporter/ctl/plugins"):
+    for folder in ("deploy", "reporter/runctl/plugins"):
         for path in (ROOT / folder).rglob("*.yaml"):
             if path != definition:
                 others |= numbers(path.read_text())

@@ -3,8 +3,8 @@
 import pytest
 
 from reporter import __version__
-from reporter.runtime.lifecycle import Stop
-from reporter.settings import sidecar as settings
+from reporter.common.lifecycle import Stop
+from reporter.sidecar import settings
 from reporter.sidecar.main import main
 from tests.aggregators.identities import identities
 

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from reporter.core.case import Case, Policy
-from reporter.core.facts import Form
-from reporter.runtime.lifecycle import Stop
+from reporter.common.lifecycle import Stop
 from reporter.sidecar import main as sidecar
+from reporter.verdict.case import Case, Policy
+from reporter.verdict.facts import Form
 from tests.situations import observed, pod, running
 
 

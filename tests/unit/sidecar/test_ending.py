@@ -2,12 +2,6 @@
 
 import pytest
 
-from reporter.attempt.publish import LoopOutcome
-from reporter.core.case import Case, Observation, Policy
-from reporter.core.condition import Attempt, Note, Standing
-from reporter.core.facts import Form, Job, PodGone, PodLook, PodRefused, PodUnknown
-from reporter.core.rows import Report
-from reporter.core.verdict import Settled
 from reporter.link.policy import LEAST_TRY
 from reporter.sidecar.ending import (
     BAD_SETTINGS,
@@ -19,6 +13,12 @@ from reporter.sidecar.ending import (
     exit_code,
     linger_end,
 )
+from reporter.sidecar.publish import LoopOutcome
+from reporter.verdict.case import Case, Observation, Policy
+from reporter.verdict.condition import Attempt, Note, Standing
+from reporter.verdict.decide import Settled
+from reporter.verdict.facts import Form, Job, PodGone, PodLook, PodRefused, PodUnknown
+from reporter.verdict.rows import Report
 from tests.situations import ON_FAILURE, deleted, ended, in_form, observed, pod, running
 
 POLICIES = ("infrastructure", "failure", "never")

@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from reporter.settings.sidecar import Settings
 from reporter.sidecar.__main__ import RESULTS_PATH, noted
+from reporter.sidecar.settings import Settings
 
 
 def test_the_first_look_finds_the_file_or_none(tmp_path):

@@ -11,13 +11,13 @@ RARE = {
     "reporter.sidecar.command_line",
     "reporter.sidecar.link",
     "reporter.sidecar.misconfigured",
-    "reporter.sinks.aggregator",
-    "reporter.sinks.unwritten_job",
+    "reporter.sidecar.aggregator",
+    "reporter.sidecar.unwritten_job",
 }
 PROGRAM = """
 import sys
 import jsonschema, prometheus_client, pydantic_settings, structlog
-import reporter.kube.client, reporter.runtime.lifecycle
+import reporter.kube.client, reporter.common.lifecycle
 libraries = set(sys.modules)
 import reporter.sidecar.main
 print(*sorted(name for name in sys.modules if name.split(".")[0] == "reporter"))

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from reporter.common.lifecycle import Stop
 from reporter.errors import KubeError, Unavailable
-from reporter.runtime.lifecycle import Stop
 from reporter.sidecar import misconfigured
 from reporter.sidecar.misconfigured import Misconfigured
 from tests.fakekube.jobstatus import patched

@@ -5,16 +5,16 @@ from typing import Any
 
 import pytest
 
-from reporter.core.case import Observation
-from reporter.core.condition import Attempt, Note, Standing, Statement
-from reporter.core.facts import Container, Job, Pod, PodSeen, PodUnknown, Running, Terminated
-from reporter.core.memory import Memory
-from reporter.core.payloads import FileAbsent, FileIdentity, FileValid, Progress, ResultPayload
-from reporter.core.rows import Report
+from reporter.common import log
 from reporter.errors import Conflict, Denied, Forbidden, Unavailable
-from reporter.metrics.sidecar import Metrics
-from reporter.runtime import log
+from reporter.sidecar.metrics import Metrics
 from reporter.sidecar.telemetry import REPEAT, Telemetry
+from reporter.verdict.case import Observation
+from reporter.verdict.condition import Attempt, Note, Standing, Statement
+from reporter.verdict.facts import Container, Job, Pod, PodSeen, PodUnknown, Running, Terminated
+from reporter.verdict.memory import Memory
+from reporter.verdict.payloads import FileAbsent, FileIdentity, FileValid, Progress, ResultPayload
+from reporter.verdict.rows import Report
 
 OBSERVATION = Observation(
     now=0.0, pod=PodUnknown(), file=FileAbsent(), memory=Memory(0.0, 0.0), job=None

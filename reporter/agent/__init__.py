@@ -1,1 +1,0 @@
-"""The agent: our own plugins. It collects something into a directory and delivers it."""

@@ -1,0 +1,286 @@
+"""One upload, from its head to its answer; and all that are on their way.
+
+The order is the promise: the blob is on the disk, then the row, then the answer. So what was
+answered survives a kill and a loss of power, and what was not leaves nothing that a restart does
+not remove. No HTTP in here.
+"""
+
+import contextlib
+import errno
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
+from typing import Final
+
+from reporter.aggregator import limits
+from reporter.aggregator.intake.incoming import Incoming, caps_of
+from reporter.aggregator.intake.recovery import Recovered, recover
+from reporter.aggregator.intake.slots import Sender, Slots, Uploads
+from reporter.aggregator.intake.threads import Threads
+from reporter.aggregator.limit_settings import Limits
+from reporter.common import log
+from reporter.errors import InvalidPayload, ReporterError
+from reporter.ledger import Store, StoreBusy, StoreError, StoreFull
+from reporter.ledger.blobs import MOST_PIECES, BlobStore, StagedBody
+from reporter.ledger.files import Step, no_step
+from reporter.ledger.layout import Layout
+from reporter.run.entry import receive
+from reporter.run.plan import Key, Plan
+from reporter.run.record import Failure, Rank, Record
+from reporter.run.state import Phase, Snapshot
+from reporter.run.upload import Allowance, Upload, UploadConclusion, UploadEnded, UploadOutcome
+from reporter.run.upload_head import Meta
+from reporter.untar import BadArchive
+
+PIECE: Final = 256 * 1024  # bytes of one body in memory; also what is written and hashed at once
+_CHECK_BYTES: Final = 16 * 1024 * 1024  # of one body between two looks at the free space
+_CONNECTIONS: Final = 3_000
+_FAILURES: Final = (ReporterError, BadArchive, OSError)
+"""What may be raised on the way of an upload."""
+
+
+class Intake:
+    """The uploads of one run. Of several of one key, the first that is stored wins.
+
+    All methods are called on one event loop and none blocks it. `wall` gives the run's time; `step`
+    is told each step that is about to be final; of all uploads, `waiting` may wait for a slot,
+    `waiting_per_key` of one key. `recover` comes first. `uploads` are those that are here.
+    """
+
+    def __init__(
+        self,
+        layout: Layout,
+        blobs: BlobStore,
+        store: Store,
+        settings: Limits,
+        plan: Plan,
+        *,
+        waiting: int = _CONNECTIONS // 2,
+        waiting_per_key: int = 4,
+        allowance: Allowance | None = None,
+        wall: Callable[[], float] = time.time,
+        step: Step = no_step,
+    ) -> None:
+        self._layout, self._blobs, self._store = layout, blobs, store
+        self._settings, self._plan = settings, plan
+        self._wall, self._step = wall, step
+        self._threads = Threads()
+        slots = Slots(
+            limits.UPLOADS,
+            limits.UPLOADS_PER_KEY,
+            waiting=waiting,
+            waiting_per_key=waiting_per_key,
+            opened=lambda: store.open_plugins,
+        )
+        self.uploads = Uploads(
+            slots,
+            limits.SLOT_WAIT,
+            lambda key: store.entry(key).deadline,
+            allowance or Allowance(),
+            wall,
+        )
+
+    # -- one upload ------------------------------------------------------------------------------
+
+    async def take(self, key: Key, meta: Meta, sender: Sender) -> UploadConclusion:
+        """Take one upload: check, wait for a slot, stage, verify, keep, commit.
+
+        A failed try is noted in the store. A caller that is cancelled after the last piece leaves
+        the upload running to its end.
+        """
+        plugin = self._plan.plugin(key.plugin)
+        assert plugin is not None, "a key that is not in the plan"
+        incoming = Incoming(meta, self._blobs.stage(), plugin)
+        # A failed try is noted before the upload is no longer known.
+        with ExitStack() as place:
+            try:
+                self._check(key, meta)
+                upload = await self._turn(key, meta, sender, place)
+                self._check_again(key, meta, sender)
+                rest = await self._stage(key, incoming.body, sender, upload)
+                return await self._threads.to_the_end(self._finish(key, incoming, rest))
+            except _FAILURES as error:
+                return await self._threads.to_the_end(self._fail(key, incoming, _ended_by(error)))
+
+    def _check(self, key: Key, meta: Meta) -> None:
+        """Refuse what cannot be taken however its body turns out."""
+        self._check_rank(key, meta)
+        if meta.encoding not in ("identity", ""):
+            raise UploadEnded(UploadOutcome.ENCODED, "Content-Encoding is not accepted")
+        if (meta.length or 0) > self._settings.max_result_bytes:
+            raise self._too_large()
+        if not self._store.writable:
+            raise UploadEnded(UploadOutcome.UNAVAILABLE, "the store cannot be written, try again")
+
+    def _check_again(self, key: Key, meta: Meta, sender: Sender) -> None:
+        """Do the same when its turn has come: much may have happened meanwhile."""
+        if sender.left:
+            raise UploadEnded(UploadOutcome.LEFT)
+        self._check_rank(key, meta)
+        if not self.free_for(meta.length or 0):
+            raise UploadEnded(UploadOutcome.NO_ROOM, "not enough disk space")
+
+    def _check_rank(self, key: Key, meta: Meta) -> None:
+        entry = self._store.entry(key)
+        offered = Record(Rank.WORKER if meta.error else Rank.RESULT, 0.0)
+        closed = self._store.phase is not Phase.RUNNING or self.uploads.closed(key)
+        _, outcome = receive(entry, offered, closed=closed)
+        if outcome is not UploadOutcome.ACCEPTED:
+            raise UploadEnded(outcome, digest=_held(outcome, entry.record))
+
+    async def _turn(self, key: Key, meta: Meta, sender: Sender, place: ExitStack) -> Upload:
+        """Have the upload known, and wait for a slot; `place` gives both back."""
+        length = self._settings.max_result_bytes if meta.length is None else meta.length
+        upload = Upload(self._wall(), length, retry=self._store.entry(key).retrying)
+        await self.uploads.enter(key, upload, sender, place)
+        return upload
+
+    async def _stage(
+        self, key: Key, body: StagedBody, sender: Sender, upload: Upload
+    ) -> list[bytes]:
+        """Stage all but the last pieces: the thread of the next step writes them."""
+        upload.began = self._wall()
+        pieces: list[bytes] = []
+        held = total = checked = 0
+        try:
+            late = partial(self.uploads.late, key, upload)
+            with sender.sending(late, waited=upload.waited) as chunks:
+                async for chunk in chunks:
+                    if held >= PIECE or len(pieces) >= MOST_PIECES:
+                        await self._threads.disk(body.write, pieces)
+                        pieces, held = [], 0
+                        if total >= checked + _CHECK_BYTES:
+                            checked = total
+                            await self._threads.disk(self._check_room)
+                    pieces.append(chunk)
+                    held += len(chunk)
+                    total += len(chunk)
+                    if total > self._settings.max_result_bytes:
+                        await self._threads.disk(body.write, pieces)
+                        raise self._too_large()
+        except BaseException as error:
+            if not isinstance(error, _FAILURES):
+                await self._threads.disk(body.discard)
+            raise
+        return pieces
+
+    async def _finish(self, key: Key, incoming: Incoming, rest: list[bytes]) -> UploadConclusion:
+        """Verify, keep and commit: the end of its sender is not the end of this."""
+        try:
+            await self._threads.disk(self._complete, incoming, rest)
+            if incoming.archive or incoming.unread:
+                if incoming.archive:
+                    await self._threads.verify(incoming.verify, caps_of(self._settings))
+                if incoming.unread:
+                    await self._threads.read(incoming.read)
+                await self._threads.disk(self._blobs.keep, incoming.body)
+            return await self._commit(key, incoming.record(self._wall()))
+        except _FAILURES as error:
+            return await self._fail(key, incoming, _ended_by(error))
+
+    def _complete(self, incoming: Incoming, rest: list[bytes]) -> None:
+        incoming.complete(rest)
+        if not incoming.archive and not incoming.unread:
+            self._blobs.keep(incoming.body)
+
+    async def _commit(self, key: Key, record: Record) -> UploadConclusion:
+        self._step("commit")
+        try:
+            received = await self._store.record_result(key, record)
+        except StoreError as error:
+            if isinstance(error, (StoreFull, StoreBusy)):
+                await self._delete(record.blob)
+            raise  # else the row may be on the disk all the same; a restart knows
+        self._step("committed")
+        if received.outcome is not UploadOutcome.ACCEPTED:
+            await self._delete(record.blob)
+        return UploadConclusion(received.outcome, digest=_held(received.outcome, received.held))
+
+    async def _fail(
+        self, key: Key, incoming: Incoming, ended: UploadConclusion
+    ) -> UploadConclusion:
+        """Remove the body, and note a failed try."""
+        if incoming.body.made:
+            with contextlib.suppress(OSError):
+                await self._threads.disk(incoming.body.discard)
+        if ended.outcome.failed_try:
+            try:
+                failure = Failure("attempt", self._wall(), ended.reason)
+                await self._store.mark_failed(key, failure)
+            except StoreError as error:
+                if ended.outcome is not UploadOutcome.UNAVAILABLE:
+                    log.get().error(
+                        "Failed upload could not be recorded", key=str(key), error=str(error)
+                    )
+        return ended
+
+    async def _delete(self, blob: str) -> None:
+        with contextlib.suppress(OSError):
+            await self._threads.disk(self._blobs.delete, blob)
+
+    def _too_large(self) -> UploadEnded:
+        return UploadEnded(
+            UploadOutcome.TOO_LARGE, f"exceeds {self._settings.max_result_bytes} bytes"
+        )
+
+    def _check_room(self) -> None:
+        if not self.free_for(0):
+            raise OSError(errno.ENOSPC, "No space left above the reserve")
+
+    # -- all of them -----------------------------------------------------------------------------
+
+    def free_for(self, length: int) -> bool:
+        """Whether a body of `length` bytes leaves the reserve free."""
+        try:
+            return self._layout.free() >= self._settings.disk_reserve_bytes + length
+        except OSError:
+            return False
+
+    async def recover(self, snapshot: Snapshot) -> Recovered:
+        """Clean up what a killed process left; nothing may be taken in before.
+
+        Entries whose bytes are gone are told to the store. Raises OSError, `StoreError`.
+        """
+        found = await self._threads.disk(recover, self._layout, self._blobs, snapshot)
+        for key in found.lost:
+            log.get().error("Stored result is missing or incomplete", key=str(key))
+            await self._store.lose(
+                key, "the stored result is missing or incomplete", at=self._wall()
+            )
+        return found
+
+    async def quiet(self) -> None:
+        """Wait for the uploads that go to their end."""
+        await self._threads.quiet()
+
+    async def clear(self) -> None:
+        """Remove all that was taken in. Raises OSError."""
+        await self._threads.disk(self._blobs.clear)
+
+    async def close(self) -> None:
+        """Finish what has begun; nothing may be asked of the intake afterwards."""
+        await self._threads.quiet()
+        self._threads.close()
+
+
+def _held(outcome: UploadOutcome, record: Record | None) -> str:
+    """The digest to tell: whoever is told that the run is closed asked for nothing that is held."""
+    return "" if record is None or outcome is UploadOutcome.CLOSED else record.digest
+
+
+def _ended_by(error: Exception) -> UploadConclusion:
+    """What an error on the way of a body means for its sender. Repeats no path of ours."""
+    match error:
+        case UploadEnded():
+            return error.ended
+        case InvalidPayload() | BadArchive():
+            return UploadConclusion(UploadOutcome.REFUSED, str(error))
+        case StoreFull():
+            return UploadConclusion(UploadOutcome.DISK_FULL, "no space left")
+        case OSError() if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            return UploadConclusion(UploadOutcome.DISK_FULL, "no space left")
+        case OSError():
+            return UploadConclusion(UploadOutcome.UNWRITTEN, error.strerror or type(error).__name__)
+        case _:
+            return UploadConclusion(UploadOutcome.UNWRITTEN, str(error))

@@ -1,0 +1,154 @@
+"""Having results judged that are in but not judged yet. The run is not over before they all are.
+
+It looks at the rows, so a restart goes on where the process was killed.
+"""
+
+import asyncio
+import contextlib
+import errno
+from typing import Final
+
+from reporter.common import log
+from reporter.common.text import clean
+from reporter.ledger import Store, StoreError
+from reporter.ledger.blobs import BlobStore
+from reporter.ledger.documents import KeptDocuments
+from reporter.ledger.layout import Layout
+from reporter.results.process import Judge, JudgingStopped
+from reporter.results.task import USED_UP, Budget, Judgement, Task
+from reporter.run.counting import verdict_of
+from reporter.run.entry import State, unjudged
+from reporter.run.error_report import INVALID, NO_RESULTS, UNREAD
+from reporter.run.plan import Key, Plan
+from reporter.run.record import Record, ResultVerdict
+from reporter.run.results import ResultStatus, judging
+from reporter.run.state import Snapshot
+
+_AT_ONCE: Final = 2
+_TRIES: Final = 5
+_OUR_TRIES: Final = 64  # an hour
+_PAUSE: Final = 2.0  # seconds between two of them, the first ones
+_LONGEST_PAUSE: Final = 60.0
+_OURS: Final = frozenset({errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE})
+_MESSAGE: Final = 1024  # bytes
+FAILED_TESTS: Final = "TestsFailed"
+
+
+class Judging:
+    """Judges the results of one run, each in a process of its own."""
+
+    def __init__(
+        self, layout: Layout, blobs: BlobStore, store: Store, plan: Plan, judge: Judge
+    ) -> None:
+        self._blobs, self._store, self._plan, self._judge = blobs, store, plan, judge
+        self._kept = KeptDocuments(layout)
+        self._changed = asyncio.Event()
+        self._budgets = {plugin.name: Budget() for plugin in plan.plugins}
+        self._at_work: dict[Key, asyncio.Task[None]] = {}
+
+    async def run(self) -> None:
+        """Judge until cancelled; then what is being judged is given up."""
+        unsubscribe = self._store.subscribe(self._changed.set)
+        try:
+            while True:
+                self._changed.clear()
+                self._begin(self._store.snapshot())
+                await self._changed.wait()
+        finally:
+            unsubscribe()
+            self._judge.stop()
+            for task in self._at_work.values():
+                task.cancel()
+
+    def _begin(self, snapshot: Snapshot) -> None:
+        """Start on what waits, as far as there is room."""
+        while judging(snapshot) and len(self._at_work) < _AT_ONCE:
+            found = self._next(snapshot)
+            if found is None:
+                return
+            key, record = found
+            task = self._at_work[key] = asyncio.create_task(self._one(key, record))
+            task.add_done_callback(self._done)
+
+    def _next(self, snapshot: Snapshot) -> tuple[Key, Record] | None:
+        """Return a result that waits, of the plugin that has taken the least time so far."""
+        waiting = {
+            kind.plugin
+            for kind in snapshot.tally
+            if kind.state is State.COMPLETE and not kind.verdict
+        }
+        busy = [key.plugin for key in self._at_work]
+        plugins = (plugin for plugin in self._plan.plugins if plugin.name in waiting)
+        for plugin in sorted(
+            plugins,
+            key=lambda each: (busy.count(each.name), -self._budgets[each.name].seconds),
+        ):
+            for key in plugin.keys:
+                entry = snapshot.entries[key]
+                if entry.record is not None and unjudged(entry) and key not in self._at_work:
+                    return key, entry.record
+        return None
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._at_work = {key: other for key, other in self._at_work.items() if other is not task}
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.get().error("Result could not be judged", error=str(error))
+        self._changed.set()
+
+    async def _one(self, key: Key, record: Record) -> None:
+        """Judge one result and note it."""
+        with contextlib.suppress(JudgingStopped):
+            said = verdict(await self._judgement(key, record))
+            while True:
+                with contextlib.suppress(StoreError):
+                    await self._store.judge(key, record.digest, said)
+                    return
+                await asyncio.sleep(_PAUSE)
+
+    async def _judgement(self, key: Key, record: Record) -> Judgement:
+        """Return what is in a result; what cannot be read in some tries is unknown.
+
+        That we lack memory, processes or threads says nothing about it: we wait much longer then.
+        """
+        why, failed, pause = "", 0, _PAUSE
+        for _ in range(_OUR_TRIES):
+            try:
+                return await asyncio.to_thread(self._read, key, record)
+            except (OSError, MemoryError, RuntimeError) as error:  # the last one: no new thread
+                why = getattr(error, "strerror", None) or str(error) or type(error).__name__
+                failed += getattr(error, "errno", errno.EAGAIN) not in _OURS
+            if failed == _TRIES:
+                break
+            log.get().warning(
+                "Result could not be read", key=str(key), error=why, next_try_seconds=pause
+            )
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+        return Judgement(note=f"it cannot be read: {why}")
+
+    def _read(self, key: Key, record: Record) -> Judgement:
+        plugin = self._plan.plugin(key.plugin)
+        assert plugin is not None, "a key that is not in the plan"
+        task = Task.of(plugin, record, f"results/{key.node}")
+        with self._blobs.open(record.blob) as body:
+            budget = self._budgets[key.plugin]
+            found = self._judge.judge(task, body, budget=budget, digest=record.digest)
+        if found.not_passed and verdict_of(found.counts) != ResultStatus.PASSED:
+            self._kept.write(str(key), record.digest, found.not_passed)
+        return found
+
+
+def verdict(found: Judgement) -> ResultVerdict:
+    """Return what is kept of a judgement."""
+    counts = dict(found.counts)
+    word = verdict_of(counts)
+    if word == ResultStatus.FAILED:
+        many = counts.get(ResultStatus.FAILED, 0) + counts.get(ResultStatus.TIMEOUT, 0)
+        said = f"{many} of {sum(counts.values())} tests failed: {found.failed}"
+        text = f"{said}: {found.text}" if found.text else said
+        return ResultVerdict(word, FAILED_TESTS, clean(text, _MESSAGE), counts)
+    if word == ResultStatus.UNKNOWN:
+        reason = UNREAD if found.note == USED_UP else INVALID if found.note else NO_RESULTS
+        note = found.note or "some tests neither passed nor failed"
+        return ResultVerdict(word, reason, clean(note, _MESSAGE), counts)
+    return ResultVerdict(word, "", "", counts)

@@ -1,0 +1,1 @@
+"""Sockets, TLS and limits of the listeners."""

@@ -1,1 +1,0 @@
-"""Look, decide, act for one Job: the loop, and what it asks of others."""

@@ -1,0 +1,255 @@
+"""`status-ctl try`: the sidecar's loop around a process of this machine, and a Job in memory.
+
+Only the wiring: what a process looks like as a Pod is in `author/child.py`, what is shown in
+`author/terminal.py`.
+"""
+
+import argparse
+import os
+import shutil
+import signal
+import stat
+import sys
+import tempfile
+import time
+import uuid
+from pathlib import Path
+from types import FrameType
+
+from reporter.author.child import Child
+from reporter.author.memory_cgroup import MemoryCgroup, NoMemoryCgroup
+from reporter.author.problems import problems_in
+from reporter.author.settings import JOB, NAMESPACE, POD, SETTINGS, Chosen, choose
+from reporter.author.terminal import JobInMemory, Timeline, wants_colour
+from reporter.author.validate import mode_warning, told
+from reporter.cli.exits import USAGE
+from reporter.cli.messages import tell
+from reporter.cli.output import colour_argument
+from reporter.cli.quantities import size, wait_time
+from reporter.common.lifecycle import Stop, install
+from reporter.common.yaml_text import to_yaml
+from reporter.errors import SettingsError
+from reporter.sidecar.files import ProgressFile, ResultFile
+from reporter.sidecar.inotify import DirectoryWatch
+from reporter.sidecar.interfaces import Inputs, Options
+from reporter.sidecar.job import JobCondition
+from reporter.sidecar.loop import Loop
+from reporter.verdict.case import Observation, Policy
+from reporter.verdict.facts import Form, Terminated, pod_of
+from reporter.verdict.result_file import MAX_BYTES
+from reporter.verdict.rows import TRUE
+
+DESCRIPTION = f"""\
+Runs COMMAND as the adapter on this machine, without a cluster, and shows what the status reporter
+would write on the Job: how the condition changes and what is wrong with the result file, as
+comments, then the Job as YAML, the condition first.
+
+COMMAND finds the paths of its files in RESULTS_PATH and PROGRESS_PATH, its standard input is empty,
+and its output goes to standard error. When it ends, what it has left running is killed, as in a
+container. SIGTERM or Ctrl-C ends it as the deletion of the Pod does: SIGTERM, 5 s later SIGKILL; a
+second Ctrl-C kills it at once.
+
+These of the reporter's settings are taken from the environment:
+  {", ".join(SETTINGS[:4])},
+  {", ".join(SETTINGS[4:])}
+
+exit codes:
+  0    the adapter reported success
+  1    the adapter reported failure
+  2    usage error
+  3    the adapter reported nothing valid: the verdict is the reporter's own
+  130  Ctrl-C (143: SIGTERM)"""
+
+SUCCESS, FAILURE, OWN_VERDICT = 0, 1, 3
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.usage = "status-ctl try [-h] [--timeout TIME] [--memory SIZE] [--no-color] -- COMMAND..."
+    parser.add_argument(
+        "--timeout",
+        metavar="TIME",
+        type=wait_time,
+        help="how long the adapter may take, as 10s or 5m (default: MAX_WAIT_TIME_SECONDS, else "
+        "5m)",
+    )
+    parser.add_argument(
+        "--memory",
+        metavar="SIZE",
+        type=size,
+        help="the container's memory limit, as in Kubernetes (64Mi, 1G); a memory cgroup enforces "
+        "it, which may need root",
+    )
+    colour_argument(parser)
+    parser.add_argument("command", metavar="COMMAND", nargs=argparse.REMAINDER, help="the adapter")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the command, show what becomes of it, and return the exit code."""
+    command: list[str] = options.command
+    command = command[1:] if command[:1] == ["--"] else command
+    if not command:
+        options.error("missing COMMAND: put it after --")
+    try:
+        chosen = choose(os.environ, options.timeout)
+    except SettingsError as error:
+        for problem in error.problems:
+            tell(problem)
+        return USAGE
+    for warning in chosen.warnings:
+        tell(warning)
+    stop = install()
+    cgroup = _memory_cgroup(options.memory)
+    # Resolved: the reporter follows no link on the way to its files.
+    directory = Path(tempfile.mkdtemp(prefix="status-ctl-")).resolve()
+    # Without a cgroup a hungry command must not take the whole machine down.
+    data_limit = options.memory if cgroup is None else None
+    child = Child(stop, stop.wake.wake, name=POD, uid=_uid(), cgroup=cgroup, data_limit=data_limit)
+    _handle_signals(stop, child)
+    try:
+        colour = wants_colour(sys.stdout) and not options.no_color
+        return _try(child, command, directory, chosen, stop, colour=colour)
+    finally:
+        child.close()
+        if cgroup is not None:
+            cgroup.remove()
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def _try(
+    child: Child,
+    command: list[str],
+    directory: Path,
+    chosen: Chosen,
+    stop: Stop,
+    *,
+    colour: bool,
+) -> int:
+    result, progress = directory / "adapter-result.json", directory / "progress.json"
+    job = JobInMemory(NAMESPACE, JOB, _uid())
+    sink = JobCondition(job, NAMESPACE, JOB, chosen.condition_type)
+    timeline = Timeline(sys.stdout, colour=colour)
+    events = DirectoryWatch.open([result, progress])
+    wait = float(chosen.max_wait_time_seconds)
+    end = time.monotonic() + wait
+    child.start(
+        command, {**os.environ, "RESULTS_PATH": str(result), "PROGRESS_PATH": str(progress)}
+    )
+    loop = Loop(
+        Inputs(
+            pod=child,
+            result=ResultFile(result, others=[progress], details=chosen.report_details),
+            progress=ProgressFile(
+                progress, lambda cause: timeline.remark(f"progress file ignored: {cause}")
+            ),
+            events=events,
+        ),
+        sink,
+        Options(
+            job_name=JOB,
+            pod_name=POD,
+            policy=Policy(
+                wait=wait,
+                result_required=chosen.result_required,
+                at_exit=chosen.result_trust == "at-exit",
+                form=Form.NATIVE,
+            ),
+            report_running=chosen.report_running,
+            poll_interval=chosen.poll_interval,
+        ),
+        wake=stop.wake,
+        # In the native form the reporter is stopped when the adapter is dead; until then a stop is
+        # the deletion of the Pod, which the child shows.
+        stop=_NeverStopped(),
+        telemetry=timeline,
+    )
+    loop.run()
+    # A result is not the end: what the adapter does until then may contradict it.
+    child.end_at(end)
+    loop.idle(_end_was_seen)
+    standing = sink.standing
+    if standing is not None and standing.note is not None and standing.note.amended:
+        late = standing.note.row == "T"
+        timeline.remark(
+            "a result came after the timeout, and the annotation says so (`late`)"
+            if late
+            else "that contradicts the result, and the annotation says so (`after`)"
+        )
+    for remark in _faults(result):
+        timeline.remark(f"result file: {remark}")
+    for part in ("apiVersion", "kind", "status", "metadata"):
+        # The condition is what people look for; the annotation would hide it.
+        sys.stdout.write(to_yaml({part: job.shown[part]}))
+    if stop.signal is not None:
+        return 128 + stop.signal
+    if standing is None or standing.note is None or standing.note.row != "R":
+        return OWN_VERDICT
+    return SUCCESS if standing.status == TRUE else FAILURE
+
+
+def _faults(result: Path) -> list[str]:
+    """Say what is wrong with the result file; what is no file is told by the condition."""
+    try:
+        mode = result.lstat().st_mode
+        if not stat.S_ISREG(mode):
+            return []
+        with result.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except OSError:
+        return []
+    warning = mode_warning(mode)
+    return [*([f"warning: {warning}"] if warning else []), *map(told, problems_in(data))]
+
+
+def _end_was_seen(o: Observation) -> bool:
+    """Return whether a look has shown the end; the child itself may have ended after it."""
+    pod = pod_of(o.pod)
+    return pod is not None and isinstance(pod.adapter_state, Terminated)
+
+
+class _NeverStopped:
+    """The stop of a loop that goes on until its adapter has ended."""
+
+    requested_at: float | None = None
+
+
+def _memory_cgroup(limit: int | None) -> MemoryCgroup | None:
+    if limit is None:
+        return None
+    try:
+        return MemoryCgroup.make(limit)
+    except NoMemoryCgroup as error:
+        _say(
+            f"no memory cgroup can be made here ({error}), so there will be no OOM kill.\n"
+            "            Instead each process gets this much data (RLIMIT_DATA): it sees failed "
+            "allocations.\n"
+            "            A real limit takes root, or a cgroup that was delegated to you."
+        )
+        return None
+
+
+def _handle_signals(stop: Stop, child: Child) -> None:
+    """The first signal ends the child, the second kills it, the third ends us whatever it does."""
+    count = 0
+
+    def on_signal(number: int, frame: FrameType | None) -> None:
+        nonlocal count
+        count += 1
+        if count == 1:
+            stop.on_signal(number, frame)
+        elif count == 2:
+            child.hurry()
+        else:
+            # Somebody else's process cannot be killed, with sudo for instance.
+            os._exit(128 + number)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, on_signal)
+
+
+def _uid() -> str:
+    return str(uuid.uuid4())
+
+
+def _say(text: str) -> None:
+    print(f"status-ctl: {text}", file=sys.stderr, flush=True)

@@ -1,0 +1,97 @@
+"""The agent as a worker of its aggregator: heartbeats, progress, and one archive at the end."""
+
+import threading
+from pathlib import Path
+from typing import Self
+
+from reporter.collect.task import Stop, TaskFailure
+from reporter.common import log
+from reporter.common.link_log import say
+from reporter.errors import ReporterError
+from reporter.link import (
+    AggregatorClient,
+    Delivery,
+    Heart,
+    Outcome,
+    Progress,
+    ResultSource,
+    SourceError,
+    TrustError,
+    WorkerConfig,
+)
+
+
+class Link:
+    """Says that the agent is alive, how far it is, and what it has, while it is entered."""
+
+    def __init__(self, config: WorkerConfig, stop: Stop) -> None:
+        self._client = AggregatorClient(config, stop=stop, on_event=say)
+        interval = config.heartbeat_seconds
+        self._heart = Heart(self._client, interval=interval, on_event=say) if interval else None
+        self._news = threading.Condition()
+        self._progress: Progress | None = None
+        self._over = False
+        # A delivery waits, and a task must not.
+        self._teller = threading.Thread(target=self._tell, name="progress", daemon=True)
+
+    def __enter__(self) -> Self:
+        if self._heart:
+            self._heart.start()
+        self._teller.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        # Nobody waits for what these threads are at: they end with the process.
+        if self._heart:
+            self._heart.stop()
+        self._client.close()
+
+    def tell(self, text: str, completed: int, total: int) -> None:
+        """Send this as the plugin's progress; what was not sent before it is skipped."""
+        with self._news:
+            self._progress = Progress(msg=text, total=total, completed=completed)
+            self._news.notify()
+
+    def deliver(self, directory: Path, failure: TaskFailure | None) -> bool:
+        """Send the directory as one archive; return whether the aggregator has a result.
+
+        With a failure it goes along with a report of it.
+        """
+        with self._news:
+            self._over = True
+            self._news.notify()
+        archive = ResultSource.from_directory(directory)
+        try:
+            if failure is None:
+                delivery = self._client.put_result(archive)
+            else:
+                delivery = self._report(archive, failure)
+        except (SourceError, TrustError, OSError) as error:
+            delivery = Delivery(Outcome.REFUSED, text=str(error))
+        facts = {"outcome": delivery.outcome, **delivery.facts}
+        if failure is not None:
+            log.get().error("Collecting failed, no result to deliver", reason=failure.text, **facts)
+        elif delivery.delivered:
+            log.get().info("Result delivered", **facts)
+        else:
+            log.get().error("No result delivered", reason=delivery.text, **facts)
+        return failure is None and delivery.delivered
+
+    def _report(self, archive: ResultSource, failure: TaskFailure) -> Delivery:
+        try:
+            return self._client.report_error(failure.text, failure.cause, archive)
+        except SourceError:
+            # Words without evidence are better than silence.
+            return self._client.report_error(failure.text, failure.cause)
+
+    def _tell(self) -> None:
+        while True:
+            with self._news:
+                self._news.wait_for(lambda: self._progress is not None or self._over)
+                progress, self._progress = self._progress, None
+            if progress is None:
+                return
+            try:
+                self._client.post_progress(progress)
+            except ReporterError as error:
+                log.get().warning("Progress not delivered", trouble=str(error))

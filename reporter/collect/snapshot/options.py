@@ -1,0 +1,134 @@
+"""The options of a snapshot: variables with their rules, read where they are set and used.
+
+`status-ctl run` reads them before anything starts, because the rights depend on them, and the agent
+reads the same ones in its container.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Final
+
+from reporter.common import label_selector
+from reporter.kube.resources import Resource
+
+PREFIX: Final = "SNAPSHOT_"
+MIB: Final = 2**20
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
+_PATTERN = re.compile(r"(\*|[a-z0-9-]{1,63})(\.(\*|[a-z0-9][-a-z0-9.]{0,252}))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """Names resources: `pods`, `pods.core`, `deployments.apps`, `*.example.com`; `*` is all.
+
+    A plural alone means every group's, as one seldom knows them by heart.
+    """
+
+    plural: str
+    group: str = "*"
+
+    def fits(self, resource: Resource) -> bool:
+        """Say whether it names this resource."""
+        return self.plural in {"*", resource.plural} and self.group in {"*", resource.group}
+
+
+def _setting(means: str, default: Any, read: Callable[[str], Any]) -> Any:
+    return field(default=default, metadata={"means": means, "read": read})
+
+
+def _patterns(text: str) -> tuple[Pattern, ...]:
+    found = []
+    for each in filter(None, map(str.strip, text.split(","))):
+        if not _PATTERN.fullmatch(each):
+            raise ValueError(f"{each[:80]!r} is not RESOURCE or RESOURCE.GROUP")
+        plural, dot, group = each.partition(".")
+        found.append(Pattern(plural, {"core": ""}.get(group, group) if dot else "*"))
+    return tuple(found)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    found = tuple(dict.fromkeys(filter(None, map(str.strip, text.split(",")))))
+    for each in found:
+        if not _NAME.fullmatch(each):
+            raise ValueError(f"{each[:80]!r} is not the name of a namespace")
+    return found
+
+
+def _selector(text: str) -> str:
+    label_selector.parse(text)
+    return text.strip()
+
+
+def _switch(text: str) -> bool:
+    if text not in {"true", "false"}:
+        raise ValueError("must be true or false")
+    return text == "true"
+
+
+def _secrets(text: str) -> str:
+    if text not in {"none", "metadata"}:
+        raise ValueError("must be none or metadata")
+    return text
+
+
+def _whole(low: int, high: int) -> Callable[[str], int]:
+    def read(text: str) -> int:
+        if not re.fullmatch(r"[0-9]{1,12}", text) or not low <= int(text) <= high:
+            raise ValueError(f"must be an integer from {low} to {high}")
+        return int(text)
+
+    return read
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotOptions:
+    """What to collect, and how much of it. The variables are these names in capitals."""
+
+    resources: tuple[Pattern, ...] = _setting("resources to collect; all if not set", (), _patterns)
+    exclude: tuple[Pattern, ...] = _setting("resources to leave out", (), _patterns)
+    namespaces: tuple[str, ...] = _setting("namespaces to collect; all if not set", (), _names)
+    namespace_selector: str = _setting(
+        "labels of the namespaces to collect; all if not set", "", _selector
+    )
+    secrets: str = _setting("Secrets: `none`, or their `metadata`", "none", _secrets)
+    kubelet: bool = _setting("the kubelets' configuration and health", False, _switch)
+    pod_logs: bool = _setting("the logs of Pods", False, _switch)
+    log_kib: int = _setting("newest KiB of each log", 1024, _whole(1, 2**20))
+    resource_mib: int = _setting("most MiB of a resource", 256, _whole(1, 2**20))
+    total_mib: int = _setting("most MiB of all files", 1024, _whole(1, 2**20))
+    max_files: int = _setting("most files", 15_000, _whole(100, 10_000_000))
+    seconds: int = _setting("how long it may take", 2_700, _whole(1, 31_536_000))
+
+    @property
+    def all_namespaces(self) -> bool:
+        """Whether none is left out."""
+        return not self.namespaces and not self.namespace_selector
+
+
+def read_options(environ: Mapping[str, str]) -> tuple[SnapshotOptions, list[str]]:
+    """Return the options that are set, and what is wrong with them, a line each.
+
+    A variable that begins with `SNAPSHOT_` and is no option is a problem: it would be ignored.
+    """
+    known = {f"{PREFIX}{each.name.upper()}": each for each in fields(SnapshotOptions)}
+    values: dict[str, Any] = {}
+    problems = []
+    for variable in sorted(environ):
+        if not variable.startswith(PREFIX):
+            continue
+        if variable not in known:
+            problems.append(f"{variable}: is not an option; known are {', '.join(known)}")
+            continue
+        option = known[variable]
+        if not environ[variable].strip(" ,\t\n"):
+            # A variable that a shell did not know must not stand for the whole cluster.
+            problems.append(f"{variable}: must not be empty; leave it out for the default")
+            continue
+        try:
+            values[option.name] = option.metadata["read"](environ[variable])
+        except ValueError as error:
+            problems.append(f"{variable}: {error}")
+    if "namespaces" in values and "namespace_selector" in values:
+        problems.append(f"{PREFIX}NAMESPACES: must not be set together with a selector")
+    return SnapshotOptions(**values), problems

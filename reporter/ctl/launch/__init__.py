@@ -1,1 +1,0 @@
-"""What `run`, `logs` and `delete` do in the cluster: survey, check, create, find, remove."""

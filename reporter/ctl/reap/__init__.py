@@ -1,1 +1,0 @@
-"""What `status-ctl reap` does in the cluster."""

@@ -1,0 +1,224 @@
+"""`status-ctl inject`: the reporter into the Jobs of manifests, everything else byte for byte."""
+
+import argparse
+import posixpath
+import re
+import sys
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from reporter.cli.exits import FAILED, GOOD, Unusable, reading_input
+from reporter.cli.image import image_argument
+from reporter.cli.messages import tell
+from reporter.common import label_selector
+from reporter.common.lifecycle import discard_output
+from reporter.common.quantity import quantity
+from reporter.common.service_links import is_service_link, service_link_ignored
+from reporter.errors import SettingsError
+from reporter.inject.files import add_files, joined, sources
+from reporter.inject.options import LABEL, OWN_VARIABLES, RESULTS_PATH, Wishes
+from reporter.inject.transform import SAME_ACCOUNT
+from reporter.verdict.facts import Form
+
+if TYPE_CHECKING:
+    from reporter.inject.stream import Made
+
+DESCRIPTION = f"""\
+Adds the reporter to the Jobs in manifests and writes the result to standard output: Jobs,
+CronJobs, JobSets and lists of them. Everything else is passed on byte for byte, with comments
+and order. A report of what was done goes to standard error.
+
+The Pods keep their ServiceAccount and its token mounts; the reporter gets a token of that
+account, which needs the rights that --with-rbac adds. Injecting again with the same options
+changes nothing, with other options it updates the reporter; `status-ctl uninject` removes it.
+
+The label {LABEL} on a Job names its form (native, classic) or excludes it
+(disabled). Any other value is an error.
+
+  kubectl kustomize . | status-ctl inject -f - | kubectl apply -f -
+
+exit codes:
+  0    done; with --check: nothing would change
+  1    a Job cannot have a reporter (it is passed on as it is); with --check: something
+       would change
+  2    usage error, a file cannot be read, or the output cannot be written"""
+
+
+def file_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare which manifests, and which Jobs in them."""
+    add_files(parser)
+    parser.add_argument(
+        "-l",
+        "--selector",
+        metavar="SELECTOR",
+        default="",
+        help=f"only Jobs with these labels, for example {LABEL}",
+    )
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    file_arguments(parser)
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="write no manifests; exit with 1 if something would change",
+    )
+    parser.add_argument(
+        "--form",
+        choices=[form.value for form in Form],
+        default=Form.NATIVE.value,
+        help="native sidecar (Kubernetes 1.29) or classic second container (default: %(default)s)",
+    )
+    image_argument(parser)
+    parser.add_argument(
+        "--adapter",
+        metavar="NAME",
+        default="",
+        help="the container that writes the result (default: the only one, or as the reporter "
+        "itself finds it)",
+    )
+    parser.add_argument(
+        "--results-path",
+        metavar="PATH",
+        default=RESULTS_PATH,
+        help="the adapter's result file (default: %(default)s); a volume is added where none is",
+    )
+    parser.add_argument(
+        "--env",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="a setting of the reporter; repeatable",
+    )
+    parser.add_argument(
+        "--cpu-limit",
+        metavar="QUANTITY",
+        default="",
+        help="the reporter's CPU limit, for a quota on limits.cpu; its requests become equal to "
+        "its limits, so a Guaranteed Pod stays one (default: no limit)",
+    )
+    parser.add_argument(
+        "--own-token-only",
+        action="store_true",
+        help="set automountServiceAccountToken: false where the Pod does not set it, so that only "
+        "the reporter has a token of the account",
+    )
+    parser.add_argument(
+        "--aggregator",
+        metavar="SERVICE",
+        default="",
+        help="forward results to this status-aggregator, with the certificate in the Secret "
+        "SERVICE-PLUGIN",
+    )
+    parser.add_argument(
+        "--with-rbac",
+        action="store_true",
+        help="add the Role and a RoleBinding for each account of a Job with a reporter",
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Transform the manifests and return the exit code."""
+    # It reads YAML, which the completion of this command must not wait for.
+    from reporter.inject.stream import injected
+
+    wishes = _wishes(options)
+    chosen = selector(options)
+    return pass_on(
+        options,
+        lambda stream: injected(stream, wishes, chosen, with_rights=options.with_rbac),
+        check=options.check,
+    )
+
+
+def selector(options: argparse.Namespace) -> Callable[[Mapping[str, str]], bool]:
+    """Read the option that selects Jobs."""
+    try:
+        wanted = label_selector.parse(options.selector)
+    except ValueError as error:
+        options.error(f"--selector: {error}")
+    return lambda labels: all(each.matches(labels) for each in wanted)
+
+
+def pass_on(
+    options: argparse.Namespace, transform: "Callable[[str], Made]", *, check: bool = False
+) -> int:
+    """Read what is named, write what becomes of it, and report on standard error."""
+    with reading_input():
+        found = list(sources(options.files))
+    made = [transform(source.text) for source in found]
+    for source, each in zip(found, made, strict=True):
+        _report(source.shown, each)
+    if any(SAME_ACCOUNT in said.notes for each in made for said in each.said):
+        tell(SAME_ACCOUNT)
+    if not any(each.said for each in made):
+        tell("no Jobs found")
+    if not check:
+        try:
+            sys.stdout.flush()
+            sys.stdout.buffer.write(joined([each.text for each in made]).encode())
+            sys.stdout.buffer.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            discard_output()
+            raise Unusable(f"cannot write the manifests: {error.strerror}") from None
+    changed = any(each.text != source.text for source, each in zip(found, made, strict=True))
+    failed = any(each.failed for each in made)
+    return FAILED if failed or (check and changed) else GOOD
+
+
+def _report(source: str, made: "Made") -> None:
+    for said in made.said:
+        place = f"{source}: line {said.line}: " if source else ""
+        notes = (f"  {note}" for note in said.notes if note != SAME_ACCOUNT)
+        tell("\n".join((f"{place}{said.shown}: {said.what}", *notes)))
+
+
+def _wishes(options: argparse.Namespace) -> Wishes:
+    path = options.results_path
+    if not path.startswith("/") or posixpath.dirname(posixpath.normpath(path)) == "/":
+        options.error("--results-path: must be the absolute path of a file in a directory")
+    if options.aggregator and not re.fullmatch(r"[a-z0-9][-a-z0-9.]*", options.aggregator):
+        options.error("--aggregator: must be the name of a Service")
+    if options.cpu_limit and not (quantity(options.cpu_limit) or 0) > 0:
+        options.error("--cpu-limit: must be a quantity above 0, such as 500m")
+    return Wishes(
+        image=options.image,
+        form=Form(options.form),
+        adapter=options.adapter,
+        results_path=posixpath.normpath(path),
+        environment=_environment(options),
+        aggregator=options.aggregator,
+        cpu_limit=options.cpu_limit,
+        own_token_only=options.own_token_only,
+    )
+
+
+def _environment(options: argparse.Namespace) -> dict[str, str]:
+    """Read --env by the rules of the settings: what they would refuse is wrong usage."""
+    given = {}
+    for each in options.env:
+        name, sign, value = each.partition("=")
+        if not sign or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+            options.error(f"--env {each}: must be NAME=VALUE")
+        if name in OWN_VARIABLES:
+            options.error(f"--env {name}: set by inject itself")
+        given[name] = value
+    if not given:
+        return given
+    from reporter.sidecar.settings import Settings, load
+
+    named = {"JOB_NAME": "job", "JOB_NAMESPACE": "namespace", "POD_NAME": "pod"}
+    try:
+        problems = load({**given, **named}).warnings
+    except SettingsError as error:
+        problems = tuple(str(error).splitlines())
+    if problems:
+        options.error(f"--env: {'; '.join(problems)}")
+    for name in sorted(given.keys() - {field.upper() for field in Settings.model_fields}):
+        tell(f"--env {name}: not a setting of the reporter; it gets the variable anyway")
+    for name in [name for name, value in given.items() if is_service_link(name, value)]:
+        tell(f"--env {service_link_ignored(name, given.pop(name))}")
+    return given

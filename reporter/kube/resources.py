@@ -1,0 +1,75 @@
+"""What an API server offers, read from its aggregated discovery: one document for many groups."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from reporter.common.objects import items, section, text
+
+Object = Mapping[str, Any]
+
+AGGREGATED: Final = "APIGroupDiscoveryList"
+STALE: Final = "the server of this group does not answer; what it offers may have changed"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Resource:
+    """A resource in one version; `group` is empty for the core group."""
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    namespaced: bool
+    verbs: frozenset[str] = frozenset()
+
+    @property
+    def name(self) -> str:
+        """As people write it: `pods`, `deployments.apps`."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    @property
+    def api_version(self) -> str:
+        """As objects have it."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class DiscoveryTrouble:
+    """Why it is not known what a version of a group offers."""
+
+    group: str
+    version: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Discovered:
+    """Each resource once, and every version of a group that could not be looked into."""
+
+    resources: tuple[Resource, ...]
+    troubles: tuple[DiscoveryTrouble, ...]
+
+
+def discovered(documents: Iterable[Object]) -> Discovered:
+    """Read APIGroupDiscoveryLists: each resource in the version that the server prefers, sorted."""
+    found: dict[tuple[str, str], Resource] = {}
+    troubles = []
+    for group in (each for document in documents for each in items(document, "items")):
+        name = text(section(group, "metadata"), "name")
+        for version in items(group, "versions"):  # the preferred one first
+            called = text(version, "version")
+            for each in items(version, "resources"):
+                plural, kind = text(each, "resource"), text(section(each, "responseKind"), "kind")
+                namespaced = text(each, "scope") == "Namespaced"
+                made = Resource(name, called, plural, kind, namespaced, _verbs(each))
+                found.setdefault((name, plural), made)
+            if text(version, "freshness") == "Stale":
+                troubles.append(DiscoveryTrouble(name, called, STALE))
+    return Discovered(tuple(found[each] for each in sorted(found)), tuple(sorted(troubles)))
+
+
+def _verbs(found: Object) -> frozenset[str]:
+    verbs = found.get("verbs")
+    listed = verbs if isinstance(verbs, list) else ()
+    return frozenset(each for each in listed if isinstance(each, str))

@@ -1,0 +1,173 @@
+"""What is taken from a decided entry before its Job goes, and what is removed when."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from reporter.launch.job import secret_name
+from reporter.launch.seen import SeenJob, SeenPod
+from reporter.launch.situation import LATE
+from reporter.launch.watched import pod_of
+from reporter.launch.world import Memory, Run, World
+from reporter.run.entry import HOLD, Entry, may_still_come, unjudged
+from reporter.run.names import entry_name
+from reporter.run.plan import Key, Plugin
+from reporter.run.record import Rank
+from reporter.run.results import ResultStatus
+from reporter.run.spec import Launch
+
+END: Final = 60.0  # seconds from the last decided entry until the run goes on without the rest
+LOGS: Final = 45.0  # of these, how long a Job stays for the sake of its logs
+STATE_LOST: Final = "StateLost"
+_OWN_WORDS: Final = frozenset({Rank.RESULT, Rank.WORKER})
+"""Ranks of what came from the Pod."""
+
+
+@dataclass(slots=True)
+class Cleanup:
+    """What to take and to remove; `left` says of what is to go why it is still there.
+
+    `dues` are the moments at which time alone allows more.
+    """
+
+    take_logs: list[Key] = field(default_factory=list)
+    delete: list[str] = field(default_factory=list)
+    delete_secrets: list[str] = field(default_factory=list)
+    left: dict[str, str] = field(default_factory=dict)
+    dues: list[float] = field(default_factory=list)
+
+
+def clean_up(
+    run: Run,
+    entries: Mapping[Key, Entry],
+    jobs: Mapping[Key, SeenJob],
+    world: World,
+    memory: Memory,
+    *,
+    now: float,
+) -> Cleanup:
+    """Say what to do about the decided entries; `jobs` are those of this run.
+
+    While the run goes on a Job stays until its logs were taken; at its end that has a limit.
+    `left` is by kind and name.
+    """
+    found, kept, ending_since = Cleanup(), set(), memory.ending_since
+    hurry = ending_since is not None and now >= ending_since + LOGS
+    for key, job in jobs.items():
+        entry = entries[key]
+        if not entry.terminal:
+            continue
+        pod = pod_of(world, job.name, job.uid)
+        unseen = _unseen_until(entry, pod, now)
+        logs = key not in world.taken_logs and (unseen or (pod is not None and pod.containers))
+        if unseen and logs:
+            found.dues.append(unseen)
+        elif logs:
+            found.take_logs.append(key)
+        shown = f"Job {job.name}"
+        if _unjudged(run.launch, entry):
+            found.left[shown] = "its result has not been judged yet"
+            continue
+        if not _may_go(run.launch, entry):
+            kept.add(key)
+            if logs and not hurry:
+                found.left[shown] = "its logs have not been taken yet"
+            continue
+        wait = _held_until(entry, pod)
+        if job.deleting:
+            found.left[shown] = "it is being deleted"
+        elif logs and not hurry:
+            found.left[shown] = "its logs have not been taken yet"
+        elif wait > now:
+            found.left[shown] = "its worker may still send a result"
+            found.dues.append(wait)
+        else:
+            found.left[shown] = "its deletion has not been confirmed yet"
+            found.delete.append(job.name)
+    if ending_since is not None:
+        if found.take_logs:
+            found.dues.append(ending_since + LOGS)
+        found.left |= _ending_pods(run, entries, jobs, world, memory)
+    for plugin in run.plan.plugins:
+        found.delete_secrets += _unneeded(run.name, plugin, entries, jobs.keys() - kept, world)
+    return found
+
+
+def _ending_pods(
+    run: Run,
+    entries: Mapping[Key, Entry],
+    jobs: Mapping[Key, SeenJob],
+    world: World,
+    memory: Memory,
+) -> dict[str, str]:
+    """Say of what is gone that a Pod of it is still there.
+
+    What went before this process began to look may have made any Pod that says so, but for one that
+    no controller made. One in which nothing runs any more is a matter of the garbage collector.
+    """
+    gone = {entry_name(run.name, key): key for key in entries if key not in jobs}
+    left = {}
+    for pod in world.pods.values():
+        key = gone.get(pod.job)
+        if key is None or pod.over or not pod.job_uid:
+            continue
+        unknown = pod.job_uid if entries[key].launched_at is not None else ""
+        if pod.job_uid == memory.uids.get(key, unknown):
+            left[f"Job {pod.job}"] = f"its Pod {pod.name} has not ended yet"
+    return left
+
+
+def _unseen_until(entry: Entry, pod: SeenPod | None, now: float) -> float:
+    """Return until when the start of its plugin's container may still be seen, 0 if that is over.
+
+    A result can be here before we see the Pod that sent it, or that the container which made it has
+    started, and the kubelet tells nothing of its log before.
+    """
+    record = entry.record
+    if record is None or record.rank not in _OWN_WORDS or now - record.at >= LATE:
+        return 0.0
+    if pod is not None and (pod.started_at is not None or pod.over):
+        return 0.0
+    return record.at + LATE
+
+
+def _unjudged(launch: Launch, entry: Entry) -> bool:
+    """Whether its verdict decides and is not known yet."""
+    return launch.definition(entry.key.plugin).cleanup == "success" and unjudged(entry)
+
+
+def _may_go(launch: Launch, entry: Entry) -> bool:
+    record = entry.record
+    if record is not None and record.reason == STATE_LOST:
+        return True
+    cleanup = launch.definition(entry.key.plugin).cleanup
+    # Where no result came there is something to look at, whatever stands on the Job.
+    good = (Rank.RESULT, ResultStatus.PASSED)
+    passed = record is not None and (record.rank, record.verdict) == good
+    return cleanup == "always" or (cleanup == "success" and passed)
+
+
+def _held_until(entry: Entry, pod: SeenPod | None) -> float:
+    """Return until when its Pod is left alone: its worker may be between two tries."""
+    record = entry.record
+    running = pod is not None and pod.ours_running
+    if record is None or not running or record.reason == STATE_LOST:
+        return 0.0
+    return record.at + HOLD if may_still_come(record) else 0.0
+
+
+def _unneeded(
+    run: str,
+    plugin: Plugin,
+    entries: Mapping[Key, Entry],
+    using: set[Key],
+    world: World,
+) -> list[str]:
+    """Return the Secrets of a plugin that no entry needs any more."""
+    needed = {
+        secret_name(run, plugin, key)
+        for key in plugin.keys
+        if key in using or not entries[key].terminal
+    }
+    given = {secret_name(run, plugin, key) for key in plugin.keys} & world.secrets
+    return sorted(given - needed)

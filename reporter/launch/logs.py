@@ -1,0 +1,172 @@
+"""The logs of plugins' Pods, taken before their Jobs go: of each container the end.
+
+They lie where the tarball takes them from, and a Pod's are there whole or not at all: a restart
+takes those again that it does not find.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from reporter.common import log
+from reporter.errors import InvalidRequest, KubeError, NotFound
+from reporter.kube.objects import Objects
+from reporter.kube.stream import LogStream
+
+AT_ONCE = 8
+CONTAINER_BYTES = 5 * 2**20
+RUN_BYTES = 2**30
+TRIES = 3
+LONGEST = 20.0  # seconds; the logs of two such containers are taken even at the end of a run
+
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
+
+
+class Logs:
+    """Takes logs to `folder`, by way of `staging` on the same file system. Threads may share it.
+
+    At most `most` bytes of each container are kept, `room` of all together, and none for which
+    `check_room` raises OSError, given its size: it would use the disk's reserve. Each is read for
+    `seconds`: one that writes without end would keep up the logs of others until the run ends. What
+    has not come to its end after half of them is asked for its last lines, as there the cause is.
+    """
+
+    def __init__(
+        self,
+        api: Objects,
+        namespace: str,
+        folder: Path,
+        staging: Path,
+        *,
+        check_room: Callable[[int], None],
+        most: int = CONTAINER_BYTES,
+        room: int = RUN_BYTES,
+        seconds: float = LONGEST,
+        pause: float = 1.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._api, self._namespace, self._most, self._pause = api, namespace, most, pause
+        self._seconds, self._clock = seconds, clock
+        self._home, self._staging, self._check_room = folder / namespace, staging, check_room
+        self._lock, self._stopped = threading.Lock(), threading.Event()
+        self._open: set[LogStream] = set()
+        self._room = room - sum(file.stat().st_size for file in folder.rglob("*.txt"))
+
+    def taken(self, pod: str) -> bool:
+        """Say whether the logs of that Pod are there."""
+        return (self._home / pod / "logs").is_dir()
+
+    def take(self, pod: str, containers: Iterable[str]) -> None:
+        """Take the logs of a Pod, as far as they can be read; blocks. Raises OSError."""
+        if self.taken(pod) or not _NAME.fullmatch(pod):
+            return
+        new = self._staging / f"logs-{pod}"
+        shutil.rmtree(new, ignore_errors=True)
+        new.mkdir(mode=0o700)
+        try:
+            for container in containers:
+                if _NAME.fullmatch(container):
+                    self._take(pod, container, new / f"{container}.txt")
+            if self._stopped.is_set():
+                return
+            (self._home / pod).mkdir(mode=0o700, parents=True, exist_ok=True)
+            new.rename(self._home / pod / "logs")
+        finally:
+            shutil.rmtree(new, ignore_errors=True)
+
+    def stop(self) -> None:
+        """End what is being read; it is taken again by the next process."""
+        self._stopped.set()
+        with self._lock:
+            for stream in self._open:
+                stream.close()
+
+    def _take(self, pod: str, container: str, file: Path) -> None:
+        tail: deque[bytes] = deque()
+        for attempt in range(1, TRIES + 1):
+            try:
+                tail = self._tail(pod, container)
+                break
+            except (NotFound, InvalidRequest):
+                return  # the Pod has gone, or the container never ran
+            except KubeError as error:
+                if attempt == TRIES:
+                    log.get().warning(
+                        "A log could not be read", pod=pod, container=container, error=error
+                    )
+                    return
+                self._stopped.wait(self._pause)
+        size = sum(map(len, tail))
+        with self._lock:  # while it is written, too: each sees the room that the others leave
+            try:
+                if size > self._room:
+                    raise OSError("the logs of the run are too large")
+                self._check_room(size)
+            except OSError as error:
+                why = error.strerror or str(error)
+                log.get().warning("Log skipped", pod=pod, container=container, error=why)
+                return
+            self._room -= size
+            with file.open("wb") as out:
+                out.writelines(tail)
+
+    def _tail(self, pod: str, container: str) -> deque[bytes]:
+        """Read a log and return its end. The API knows no number of bytes there, only of lines."""
+        pieces, lines, cut = self._read(pod, container)
+        if not cut:
+            return pieces
+        said = "Log truncated: neither the log nor its last lines could be read in time"
+        try:
+            pieces, _, endless = self._read(pod, container, max(1, lines // 2))
+            if not endless:
+                said = "Log truncated: reading it took too long; only its last lines are kept"
+        except KubeError:
+            pass  # the Pod may be gone by now: what came first is kept
+        if not self._stopped.is_set():
+            log.get().warning(said, pod=pod, container=container)
+        return pieces
+
+    def _read(
+        self, pod: str, container: str, last: int | None = None
+    ) -> tuple[deque[bytes], int, bool]:
+        """Read a log, or its `last` lines, for half the time.
+
+        Return the end of what came, how many lines that was in all, and whether there was no end.
+        """
+        pieces: deque[bytes] = deque()
+        size, lines, cut = 0, 0, False
+        end = self._clock() + self._seconds / 2
+        stream = self._api.stream_log(self._namespace, pod, container, tail_lines=last)
+        with self._reading(stream):
+            for piece in stream:
+                pieces.append(piece)
+                size += len(piece)
+                lines += piece.count(b"\n")
+                while size - len(pieces[0]) >= self._most:
+                    size -= len(pieces.popleft())
+                if self._clock() >= end:
+                    cut = True
+                    stream.close()
+                    break
+        if size > self._most:
+            pieces[0] = pieces[0][size - self._most :]
+        return pieces, lines, cut
+
+    @contextmanager
+    def _reading(self, stream: LogStream) -> Iterator[None]:
+        with self._lock:
+            self._open.add(stream)
+        if self._stopped.is_set():
+            stream.close()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._open.discard(stream)

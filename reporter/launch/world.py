@@ -1,0 +1,144 @@
+"""What the launcher knows when it decides, and what it decides.
+
+All times are by the run's clock, but those of the API server, which `World.skew` brings there.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from reporter.launch.seen import Refusal, SeenJob, SeenPod
+from reporter.run.launcher_status import PodShown
+from reporter.run.plan import Key, Plan
+from reporter.run.record import Cause, Failure
+from reporter.run.spec import Launch
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What is launched. `owner` is the UID of the run's ConfigMap, which owns what is made."""
+
+    plan: Plan
+    launch: Launch
+    owner: str
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.plan.run
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What was seen of the cluster: Jobs by name, refusals by the UID of their Job.
+
+    Pods are by name and UID of their Job, of several the newest.
+
+    `taken_logs` are the entries whose logs were taken or given up, `secrets` the names of Secrets
+    that may exist. `denied` has the API's words where it refused a Job or its Secret for good.
+    `unseen_since` says since when the API has not shown the present. `uploading` are the entries
+    whose results are on their way. The run's clock is `skew` seconds ahead of the wall clock.
+    """
+
+    jobs: Mapping[str, SeenJob]
+    pods: Mapping[tuple[str, str], SeenPod]
+    refusals: Mapping[str, Refusal]
+    taken_logs: frozenset[Key] = frozenset()
+    secrets: frozenset[str] = frozenset()
+    denied: Mapping[str, str] = field(default_factory=dict)
+    unseen_since: float | None = None
+    uploading: frozenset[Key] = frozenset()
+    skew: int = 0
+
+
+class Row(StrEnum):
+    """What an entry is in; the clock of its failure begins anew with each."""
+
+    REFUSED = "refused"
+    STARTING = "starting"
+    SCHEDULING = "scheduling"
+    NODE = "node"
+    IMAGE = "image"
+    SETUP = "setup"
+    RUNNING = "running"
+    UPLOADING = "uploading"  # its container has ended, ours has not
+    ENDED = "ended"
+    TAKEN = "taken"
+    GONE = "gone"
+    JOB_GONE = "job gone"
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """An entry's row with its words. It fails after `patience` seconds; None: not for that.
+
+    `reason` and `message` are shown, `text` is the failure's. `verdict` is what our sidecar said.
+    """
+
+    row: Row
+    reason: str = ""
+    message: str = ""
+    text: str = ""
+    patience: float | None = None
+    cause: Cause = Cause.START_FAILED
+    verdict: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Track:
+    """What is remembered of an open entry: its situation and since when it is in that row.
+
+    `pod` is the name of its Pod, once that was seen, `end` how it was last seen to end, for when it
+    is gone.
+    """
+
+    situation: Situation
+    since: float
+    pod: str = ""
+    end: Situation | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What one decision must know of the ones before; a restarted launcher begins with `Memory()`.
+
+    `uids` are those of the Jobs that this run has made, as they were last seen.
+    `first_look` and `last_look` are this process's, `next_look` when it has to look again.
+    `away_since` is when the API went away, `outages` the times in which nothing was seen, and
+    `ending_since` when all entries were decided.
+    """
+
+    tracks: Mapping[Key, Track] = field(default_factory=dict)
+    uids: Mapping[Key, str] = field(default_factory=dict)
+    first_look: float | None = None
+    last_look: float | None = None
+    next_look: float | None = None
+    away_since: float | None = None
+    outages: tuple[tuple[float, float], ...] = ()
+    ending_since: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What to do now, in this order: fail, start, adopt, take logs, delete, begin, create.
+
+    `create` are the entries whose Jobs (and before them Secrets) are to be made, in order; `adopt`
+    those whose Job is there and ours, so that only the launch is to be stored. `begin`: store that
+    launching has begun, and decide again. `start` tells when a plugin's container began. `delete`
+    are names of Jobs, `delete_secrets` of Secrets. `next_look`: when time alone changes something.
+    `through`: nothing of the plugins is left but `stays`, with the reasons by kind and name.
+    """
+
+    memory: Memory
+    begin: bool = False
+    create: tuple[Key, ...] = ()
+    adopt: tuple[Key, ...] = ()
+    start: Mapping[Key, float] = field(default_factory=dict)
+    fail: Mapping[Key, Failure] = field(default_factory=dict)
+    take_logs: tuple[Key, ...] = ()
+    delete: tuple[str, ...] = ()
+    delete_secrets: tuple[str, ...] = ()
+    shown: Mapping[Key, PodShown] = field(default_factory=dict)
+    next_look: float | None = None
+    through: bool = False
+    stays: Mapping[str, str] = field(default_factory=dict)

@@ -1,0 +1,149 @@
+"""Bodies on their way to the disk, and those that are kept: one blob for each upload.
+
+Nobody else knows where they are. A blob's name begins with its SHA-256, for people; what follows
+makes it one of its own, also where the same bytes are sent twice. Everything here blocks.
+"""
+
+import contextlib
+import hashlib
+import os
+import secrets
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO, Final
+
+from reporter.common.private_file import sync_directory
+from reporter.ledger.files import NEW_FILE, Step, no_step, write_all
+from reporter.ledger.layout import Layout
+
+MOST_PIECES: Final = 1024  # IOV_MAX: what one writev takes
+
+
+class StagedBody:
+    """A private file that a body is read into. Made on the first write."""
+
+    def __init__(self, path: Path, step: Step) -> None:
+        self.path = path
+        self.size = 0
+        self.made = False
+        self.blob = ""  # its name, once it is kept
+        self._fd = -1
+        self._hash = hashlib.sha256()
+        self._step = step
+
+    @property
+    def fd(self) -> int:
+        """Its descriptor, for reading it from the start with `pread`."""
+        return self._fd
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of what was written, in hexadecimal."""
+        return self._hash.hexdigest()
+
+    def write(self, pieces: Sequence[bytes]) -> None:
+        """Append some pieces, at most `MOST_PIECES` of them. Raises OSError."""
+        if self._fd < 0:
+            self._fd = os.open(self.path, NEW_FILE, 0o600)
+            self.made = True
+        self._step("write")
+        for piece in pieces:
+            self._hash.update(piece)
+        length = sum(map(len, pieces))
+        if pieces and (written := os.writev(self._fd, pieces)) < length:
+            write_all(self._fd, memoryview(b"".join(pieces))[written:])
+        self.size += length
+
+    def sync(self) -> None:
+        """Wait until its bytes are on the disk, and close it. Raises OSError."""
+        os.fsync(self._fd)
+        self.close()
+
+    def close(self) -> None:
+        """Close it, if it is open."""
+        if self._fd >= 0:
+            fd, self._fd = self._fd, -1
+            os.close(fd)
+
+    def discard(self) -> None:
+        """Close it and remove it, if it is still there. Raises OSError."""
+        self.close()
+        self.path.unlink(missing_ok=True)
+
+
+class BlobStore:
+    """The bodies of one run, on the local disk. Its methods may be called from several threads."""
+
+    def __init__(self, layout: Layout, step: Step = no_step) -> None:
+        self._layout = layout
+        self._step = step
+
+    def open(self, blob: str) -> IO[bytes]:
+        """Open a blob, to be read to its end whatever becomes of it. Raises FileNotFoundError where
+        there is none, and OSError."""  # noqa: D209
+        return self.local_file(blob).open("rb")
+
+    def local_file(self, blob: str) -> Path:
+        """Return the path of a blob, there or not, which only a local disk has.
+
+        It is for aiohttp and for processes of ours, which open a file by its name.
+        """
+        return self._layout.blobs / blob
+
+    def size(self, blob: str) -> int | None:
+        """Return how many bytes a blob has; None if it is not there. Raises OSError."""
+        try:
+            return self.local_file(blob).stat().st_size
+        except FileNotFoundError:
+            return None
+
+    def exists(self, blob: str) -> bool:
+        """Whether a blob is there. Raises OSError."""
+        return self.size(blob) is not None
+
+    def list(self) -> set[str]:
+        """Return the names of all blobs. Raises OSError."""
+        return {path.name for path in self._layout.blobs.iterdir()}
+
+    def stage(self) -> StagedBody:
+        """Begin a body. It is no blob before it is kept."""
+        return StagedBody(self._layout.new_body(), self._step)
+
+    def keep(self, body: StagedBody) -> None:
+        """Turn a staged body into a blob that survives a loss of power.
+
+        Raises OSError; there is no blob then.
+        """
+        body.blob = f"{body.digest}-{secrets.token_hex(8)}"
+        self._step("sync")
+        body.sync()
+        self._step("rename")
+        body.path.rename(self.local_file(body.blob))
+        try:
+            self._step("sync directory")
+            sync_directory(self._layout.blobs)
+        except OSError:
+            with contextlib.suppress(OSError):
+                self.delete(body.blob)
+            raise
+
+    def delete(self, blob: str) -> None:
+        """Remove a blob, if it is there. Raises OSError."""
+        self.local_file(blob).unlink(missing_ok=True)
+
+    def resume(self, sizes: dict[str, int]) -> tuple[set[str], int]:
+        """Begin with the blobs that rows speak of, remove all others.
+
+        `sizes` are the bytes each has according to its row. Returns the blobs that are not there in
+        that size, and how many were removed. Raises OSError.
+        """
+        lost = {blob for blob, size in sizes.items() if self.size(blob) != size}
+        unknown = self.list() - (sizes.keys() - lost)
+        for blob in unknown:
+            self.delete(blob)
+        return lost, len(unknown)
+
+    def clear(self) -> None:
+        """Remove them all. Raises OSError."""
+        for blob in self.list():
+            self.delete(blob)

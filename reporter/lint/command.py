@@ -1,0 +1,195 @@
+"""`status-ctl lint`: what of Jobs with a reporter would go wrong, from their manifests."""
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+
+from reporter.cli import output as show
+from reporter.cli.cluster import TIMEOUT, asking, cluster_arguments, open_cluster
+from reporter.cli.exits import FAILED, GOOD, reading_input
+from reporter.cli.messages import tell
+from reporter.cli.table import paint, wants_colour
+from reporter.common.objects import section, text
+from reporter.inject.files import add_files
+from reporter.lint.case import Severity, World, findings
+from reporter.lint.jobs import Job, Object, read_jobs
+from reporter.lint.objects import File, load_manifests
+from reporter.lint.reports import Checked, LocatedFinding, as_data, as_sarif, lines
+from reporter.lint.rights import EVENTS, NEEDED, WATCH, Account, Right, Rights
+from reporter.lint.rules import RULES, UNREADABLE
+
+DESCRIPTION = """\
+Checks the manifests of Jobs, CronJobs and JobSets that have a status reporter, or the label
+status-reporter.io/inject that asks for one, and says what would go wrong: file, line, field,
+and what to do. Other objects are skipped, except RBAC objects and ServiceAccounts, which say
+what the reporter may do. docs/lint.md lists the rules.
+
+exit codes:
+  0    no errors (there may be warnings)
+  1    there is an error; with --strict also a warning
+  2    usage error, or a file cannot be read
+  4    cannot tell: with --cluster, not reachable or forbidden
+  130  Ctrl-C"""
+
+FORMS = ("text", "json", "sarif")
+_COLOURS = {Severity.ERROR: "31", Severity.WARNING: "33"}
+_WANTED = (*NEEDED, WATCH, EVENTS)
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    add_files(parser)
+    parser.add_argument("--strict", action="store_true", help="exit with 1 for warnings too")
+    parser.add_argument(
+        "--ignore",
+        metavar="RULE",
+        action="append",
+        default=[],
+        choices=[rule.id for rule in RULES],
+        help="do not apply this rule; repeatable",
+    )
+    parser.add_argument(
+        "--cluster",
+        action="store_true",
+        help="ask the cluster for the rights of the service accounts",
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        choices=FORMS,
+        default="text",
+        help="output format (default: %(default)s)",
+    )
+    show.colour_argument(parser)
+    cluster_arguments(parser, everywhere=False)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Read, check, say what was found, and return the exit code."""
+    with reading_input():
+        files = list(load_manifests(options.files))
+    found, checked = _lint(files, options)
+    _put(found, checked, options)
+    errors = sum(each.rule.severity is Severity.ERROR for each in found)
+    if options.output == "text":
+        tell(_summary(sum(each.reporter for each in checked), errors, len(found) - errors))
+    return FAILED if errors or (options.strict and found) else GOOD
+
+
+def _lint(
+    files: Sequence[File], options: argparse.Namespace
+) -> tuple[list[LocatedFinding], list[Checked]]:
+    from reporter.sidecar.settings import complaints
+
+    jobs = {
+        (file.name, at): list(read_jobs(each.value, each.place, options.namespace or ""))
+        for file in files
+        for at, each in enumerate(file.manifests)
+    }
+    objects: dict[str, list[Object]] = {}
+    for file in files:
+        for each in file.manifests:
+            objects.setdefault(text(each.value, "kind"), []).append(each.value)
+    denied = (
+        dict(_denied([job for each in jobs.values() for job in each], options))
+        if options.cluster
+        else {}
+    )
+    world = World(complaints, Rights(objects), denied)
+    rules = [rule for rule in RULES if rule.id not in options.ignore]
+    found, checked = list[LocatedFinding](), list[Checked]()
+    for file in files:
+        if UNREADABLE in rules:
+            found += [
+                LocatedFinding(UNREADABLE, file.shown, each.line, "", "", f"{each}.", "")
+                for each in file.mistakes
+            ]
+        for at, manifest in enumerate(file.manifests):
+            for job in jobs[(file.name, at)]:
+                checked.append(Checked(file.shown, job.title, bool(job.reporters)))
+                found += [
+                    LocatedFinding(
+                        each.rule,
+                        file.shown,
+                        manifest.line(each.place),
+                        manifest.field(each.place),
+                        job.title,
+                        each.what,
+                        each.todo,
+                    )
+                    for each in findings(rules, job, world)
+                ]
+    return found, checked
+
+
+def _denied(
+    jobs: Sequence[Job], options: argparse.Namespace
+) -> Iterator[tuple[tuple[Account, str], frozenset[Right]]]:
+    """Ask the cluster which permissions the accounts lack. Raises CannotTell."""
+    api, namespace = open_cluster(options)
+    assert namespace is not None
+    asked = {(Account(job.namespace, job.account), job.name) for job in jobs if job.reporters}
+    with closing(api), asking():
+        for account, job in sorted(asked):
+            where = account.namespace or namespace
+            lacking = []
+            for right in _WANTED:
+                body = _review(right, where, account.name, job)
+                made = api.create("LocalSubjectAccessReview", where, body, timeout=TIMEOUT)
+                if section(made, "status").get("allowed") is not True:
+                    lacking.append(right)
+            yield (account, job), frozenset(lacking)
+
+
+def _review(right: Right, namespace: str, account: str, job: str) -> Object:
+    resource, _, part = right.resource.partition("/")
+    attributes = {
+        "namespace": namespace,
+        "group": right.group,
+        "resource": resource,
+        "subresource": part,
+        "verb": right.verb,
+        "name": job if part else "",
+    }
+    groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}")
+    return {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "LocalSubjectAccessReview",
+        "metadata": {"namespace": namespace},
+        "spec": {
+            "user": f"system:serviceaccount:{namespace}:{account}",
+            "groups": [*groups, "system:authenticated"],
+            "resourceAttributes": {key: value for key, value in attributes.items() if value},
+        },
+    }
+
+
+def _put(
+    found: Sequence[LocatedFinding],
+    checked: Sequence[Checked],
+    options: argparse.Namespace,
+) -> None:
+    match options.output:
+        case "json":
+            show.put_data("json", as_data(found, checked))
+        case "sarif":
+            show.put_data("json", as_sarif(found))
+        case _:
+            colour = wants_colour(sys.stdout, refused=options.no_color)
+            for each in found:
+                word = str(each.rule.severity)
+                painted = paint(word, _COLOURS[each.rule.severity] if colour else "")
+                first, *rest = lines(each)
+                show.put([first.replace(f" {word}: ", f" {painted}: ", 1), *rest])
+
+
+def _summary(jobs: int, errors: int, warnings: int) -> str:
+    counted = f"{_counted(errors, 'error')}, {_counted(warnings, 'warning')}"
+    if not jobs:
+        return f"no Jobs with a status reporter found; {counted}"
+    return f"{_counted(jobs, 'Job')} with a status reporter: {counted}"
+
+
+def _counted(count: int, word: str) -> str:
+    return f"{count} {word}{'' if count == 1 else 's'}"

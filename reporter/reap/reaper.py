@@ -1,0 +1,264 @@
+"""One pass over all Jobs: look, decide, act, for those that wait for a reporter.
+
+A pass starts from what is, never from what an earlier one has seen: two reapers, or one that was
+killed at any point, do no harm. In memory is what the open Jobs are called, one page of a list and
+one Pod.
+"""
+
+import contextlib
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from reporter.cli.cluster import TIMEOUT
+from reporter.common.objects import section, text
+from reporter.errors import Conflict, Forbidden, Gone, KubeError, NotFound, Unavailable
+from reporter.jobs.finding import Object
+from reporter.jobs.job import newest_pod
+from reporter.kube.objects import PAGE
+from reporter.reap.decide import Reap, Scene, reap
+from reporter.reap.owed import Owed, conditions_owed
+from reporter.reap.situation import (
+    NodeLook,
+    Why,
+    ended_at,
+    job_keeps,
+    node_in_doubt,
+    node_look,
+    pod_keeps,
+)
+from reporter.sidecar.job import JobCondition
+from reporter.verdict.annotation import decode_note
+from reporter.verdict.condition import Statement, annotation_key, read_standing, worth_writing
+
+if TYPE_CHECKING:
+    from reporter.kube.api import KubeApi
+
+TRIES = 5  # against others who write on the same Job at the same time
+EVENT_PATIENCE = 2.0  # seconds for the one try to announce a verdict
+MOST_FAILURES = 5  # in a row, before a look whether the API server is away
+
+
+class ReapStopped(Exception):
+    """We were asked to end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reaped:
+    """A report that was written, or would have been."""
+
+    namespace: str
+    name: str
+    uid: str
+    type: str
+    written: Reap
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A condition without a last word."""
+
+    namespace: str
+    name: str
+    uid: str
+    selector: str
+    owed: Owed
+    over: bool
+
+
+@dataclass(slots=True)
+class Pass:
+    """What one pass has found: why Jobs were left alone, and what failed with which error."""
+
+    left: Counter[Why] = field(default_factory=Counter)
+    failed: list[tuple[str, KubeError]] = field(default_factory=list)
+    reaped: int = 0
+
+    @property
+    def open(self) -> int:
+        """How many conditions are still to come."""
+        closed = {Why.FINAL, Why.FOREIGN, Why.DELETED, Why.NEEDLESS, Why.MANAGED}
+        return sum(count for why, count in self.left.items() if why not in closed)
+
+
+class Reaper:
+    """Passes over the Jobs of a namespace, or of all (None), with a label selector.
+
+    `settle` is how long in seconds a reporter may still write after its Job's end. `pause` is
+    called before each request: it keeps the pace, and raises ReapStopped. With `dry_run` nothing is
+    written.
+    """
+
+    def __init__(
+        self,
+        api: "KubeApi",
+        namespace: str | None,
+        selector: str,
+        *,
+        settle: float,
+        pause: Callable[[], None],
+        on_reaped: Callable[[Reaped], None],
+        dry_run: bool = False,
+    ) -> None:
+        self._api, self._namespace, self._selector = api, namespace, selector
+        self._settle, self._pause, self._on_reaped = settle, pause, on_reaped
+        self._dry_run = dry_run
+        self._nodes: dict[str, NodeLook] = {}
+
+    def run(self) -> Pass:
+        """Make one pass. Raises KubeError where the Jobs cannot be listed (any more)."""
+        found, away = Pass(), 0
+        self._nodes.clear()
+        # Read to the end first: the pages of a list expire after some minutes.
+        for waiting in list(self._waiting(found)):
+            try:
+                self._look(waiting, found)
+                away = 0
+            except (NotFound, Gone):
+                found.left[Why.DELETED] += 1
+            except KubeError as error:
+                found.failed.append((f"{waiting.namespace}/{waiting.name}", error))
+                away = away + 1 if isinstance(error, Unavailable) else 0
+                if away >= MOST_FAILURES:
+                    # A webhook may refuse one Job after the other while all else goes well.
+                    self._pause()
+                    self._api.list_page("Job", self._namespace, limit=1, timeout=TIMEOUT)
+                    away = 0
+        return found
+
+    def _waiting(self, found: Pass) -> Iterator[Waiting]:
+        more, limit, last = "", PAGE, False
+        while not last:
+            self._pause()
+            page = self._api.list_page(
+                "Job", self._namespace, self._selector, limit=limit, more=more, timeout=TIMEOUT
+            )
+            more, limit, last = page.more, page.limit, not page.more
+            for job in page.items:
+                yield from self._open(job, found)
+
+    def _open(self, job: Object, found: Pass) -> Iterator[Waiting]:
+        metadata = section(job, "metadata")
+        labels = section(job, "spec", "selector", "matchLabels")
+        selector = ",".join(f"{key}={value}" for key, value in labels.items())
+        for owed in conditions_owed(job):
+            note = decode_note(text(section(metadata, "annotations"), annotation_key(owed.type)))
+            standing = read_standing(job, owed.type, note)
+            why = job_keeps(job, standing, self._now(), self._settle)
+            if why or not selector:
+                found.left[why or Why.UNSELECTED] += 1
+                continue
+            yield Waiting(
+                text(metadata, "namespace"),
+                text(metadata, "name"),
+                text(metadata, "uid"),
+                selector,
+                owed,
+                ended_at(job) is not None,
+            )
+
+    def _look(self, waiting: Waiting, found: Pass) -> None:
+        """Look at the newest Pod of a Job, which is enough for most of them."""
+        pod = self._newest_pod(waiting)
+        node = self._node(node_in_doubt(pod, waiting.owed))
+        over, now = waiting.over, self._now()
+        why = pod_keeps(pod, waiting.owed, node, now, self._settle, over=over)
+        why = why or self._insist(waiting)
+        if why:
+            found.left[why] += 1
+        else:
+            found.reaped += 1
+
+    def _insist(self, waiting: Waiting) -> Why | None:
+        for _ in range(TRIES - 1):
+            with contextlib.suppress(Conflict):
+                return self._reap(waiting)
+        return self._reap(waiting)
+
+    def _reap(self, waiting: Waiting) -> Why | None:
+        """Look at everything again, decide, and write; return why nothing is to be written."""
+        watched = _Watched(self._api, self._pause)
+        sink = JobCondition(
+            watched, waiting.namespace, waiting.name, waiting.owed.type, events=self._api
+        )
+        sink.expect(waiting.uid)
+        standing = sink.read(timeout=TIMEOUT)
+        # The Job first: a Pod that it creates later is newer than what is written here, and the
+        # word of that Pod's reporter replaces it.
+        pod = self._newest_pod(waiting)
+        self._nodes.pop(doubted := node_in_doubt(pod, waiting.owed), None)
+        node = self._node(doubted)
+        now = self._now()
+        scene = Scene(watched.job, waiting.owed, standing, pod, node, now, self._settle)
+        done = reap(scene)
+        if isinstance(done, Why):
+            return done
+        if not worth_writing(standing, done.attempt, done.report, final=done.final):
+            return Why.SAID
+        statement = Statement(done.report, done.final, done.attempt, done.evidence, now)
+        if not self._dry_run:
+            sink.write(statement, timeout=TIMEOUT)
+        self._on_reaped(
+            Reaped(waiting.namespace, waiting.name, waiting.uid, waiting.owed.type, done)
+        )
+        if done.final and not self._dry_run:
+            self._announce(sink, statement)
+        return None
+
+    def _announce(self, sink: JobCondition, statement: Statement) -> None:
+        self._pause()
+        # The condition is there: an Event is a courtesy.
+        with contextlib.suppress(KubeError):
+            sink.announce(statement, timeout=EVENT_PATIENCE)
+
+    def _newest_pod(self, waiting: Waiting) -> Object | None:
+        newest, more, limit, last = None, "", PAGE, False
+        while not last:
+            self._pause()
+            page = self._api.list_page(
+                "Pod", waiting.namespace, waiting.selector, limit=limit, more=more, timeout=TIMEOUT
+            )
+            more, limit, last = page.more, page.limit, not page.more
+            newest = newest_pod([*page.items, *([newest] if newest else [])])
+        return newest
+
+    def _node(self, name: str) -> NodeLook:
+        """Look at a node once in a pass. One that cannot be read counts as alive."""
+        if not name:
+            return NodeLook.ALIVE
+        if name not in self._nodes:
+            self._pause()
+            try:
+                node = self._api.get("Node", None, name, timeout=TIMEOUT)
+                self._nodes[name] = node_look(node, self._now(), self._settle)
+            except NotFound:
+                self._nodes[name] = NodeLook.GONE
+            except Forbidden:
+                self._nodes[name] = NodeLook.ALIVE
+        return self._nodes[name]
+
+    def _now(self) -> float:
+        return self._api.server_time or time.time()
+
+
+class _Watched:
+    """The calls of the sink at our pace; `job` is what the last one has answered."""
+
+    def __init__(self, api: "KubeApi", pause: Callable[[], None]) -> None:
+        self._api, self._pause = api, pause
+        self.job: dict[str, object] = {}
+
+    def get_job(self, namespace: str, name: str, *, timeout: float = 5.0) -> dict[str, object]:
+        """Return the Job. Raises KubeError."""
+        self._pause()
+        self.job = self._api.get_job(namespace, name, timeout=timeout)
+        return self.job
+
+    def patch_job_status(
+        self, namespace: str, name: str, body: dict[str, object], *, timeout: float = 5.0
+    ) -> dict[str, object]:
+        """Return the Job as patched. Raises KubeError."""
+        self._pause()
+        return self._api.patch_job_status(namespace, name, body, timeout=timeout)

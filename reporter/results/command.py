@@ -1,0 +1,214 @@
+"""`status-ctl results`: the test results of a run, what failed first."""
+
+import argparse
+import io
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+
+from reporter.cli import output as show
+from reporter.cli.exits import FAILED, GOOD
+from reporter.cli.junit import Case, junit
+from reporter.cli.messages import tell
+from reporter.cli.table import table, terminal_columns
+from reporter.collect.snapshot_plugin import PLUGIN
+from reporter.common.text import clean
+from reporter.results.files import read_results
+from reporter.results.found import PluginResults, Results, Test
+from reporter.results.not_passed import BAD
+from reporter.run.counting import SKIPPED
+from reporter.runctl import archive
+from reporter.runctl.snapshot_index import snapshot_lines
+
+DESCRIPTION = """\
+Shows the test results of a run: a line for each plugin, then each test that did not pass, with
+its text. FILE is a tarball of a run, also one of Sonobuoy, or an unpacked one; without it the
+results of the run are downloaded.
+
+exit codes:
+  0    all tests passed
+  1    a test failed or is unknown, no results were found, or the archive is damaged
+  2    usage error
+  4    cannot tell: not reachable, forbidden, no such run, no results yet
+  130  Ctrl-C"""
+FORMS = ("table", "json", "yaml", "junit")
+_LINES: Final = 20  # of the text of one test in a report
+_LINES_AT_ONCE: Final = 1000
+_LINE: Final = 512  # bytes
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    archive.arguments(parser)
+    parser.add_argument("--plugin", metavar="NAME", default="", help="only this plugin")
+    parser.add_argument("--node", metavar="NAME", default="", help="only this node")
+    parser.add_argument(
+        "--mode",
+        choices=("report", "detailed", "dump"),
+        default="report",
+        help="`report` (the default): a summary and what did not pass; `detailed`: every test; "
+        "`dump`: the plugins' sonobuoy_results.yaml as they are",
+    )
+    parser.add_argument("--failed", action="store_true", help="only tests that did not pass")
+    show.arguments(parser, FORMS)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Read, show, and return the exit code."""
+    if options.mode == "dump" and (options.failed or options.node or options.output != "table"):
+        options.error("--mode dump cannot be used with --failed, --node or --output")
+    found = archive.read(options, lambda path: _read(path, options))
+    if found is None:
+        return FAILED
+    for problem in found.problems:
+        tell(problem)
+    for plugin in found.plugins:
+        if plugin.unlisted:
+            tell(
+                f"plugin {plugin.name}: {plugin.unlisted} tests are counted but not listed, "
+                "the list would be too long; narrow it with --failed or --node"
+            )
+    if not found.plugins:
+        tell(_nothing(options))
+        return FAILED
+    _show(found, options)
+    good = all(plugin.verdict == "passed" for plugin in found.plugins)
+    return GOOD if good and not found.problems else FAILED
+
+
+def _nothing(options: argparse.Namespace) -> str:
+    wanted = [f"{name} {value}" for name, value in _asked(options) if value]
+    return f"no results of {', '.join(wanted)} found" if wanted else "no results found"
+
+
+def _asked(options: argparse.Namespace) -> tuple[tuple[str, str], ...]:
+    return ("plugin", options.plugin), ("node", options.node)
+
+
+def _read(path: Path, options: argparse.Namespace) -> Results:
+    dumped = options.mode == "dump"
+    every = options.mode == "detailed" or options.output == "junit"
+    found = read_results(
+        path,
+        options.plugin,
+        options.node,
+        every=every and not options.failed,
+        written=dumped,
+    )
+    if any(plugin.name == PLUGIN for plugin in found.plugins):
+        for line in snapshot_lines(path):
+            tell(line)
+    return found
+
+
+def _show(found: Results, options: argparse.Namespace) -> None:
+    every = options.mode == "detailed" and not options.failed
+    if options.mode == "dump":
+        for plugin in found.plugins:
+            _dump(plugin)
+    elif options.output == "junit":
+        show.put(_junit(found, failed=options.failed))
+    elif options.output != "table":
+        plugins = [_document(plugin, every=every) for plugin in found.plugins]
+        document = {"api_version": "v1", "kind": "Results", "plugins": plugins}
+        show.put_data(options.output, document)
+    elif options.mode == "detailed":
+        for plugin in found.plugins:
+            show.put(_one_line(test) for test in plugin.tests if every or not test.good)
+    else:
+        _report(found, options)
+
+
+def _dump(plugin: PluginResults) -> None:
+    """Write the lines as they are, indentation included, but for what a terminal would obey."""
+    assert plugin.written is not None, "read without its file"
+    plugin.written.seek(0)
+    lines = io.TextIOWrapper(plugin.written, "utf-8", "replace")
+    while batch := [line.removesuffix("\n") for line in islice(lines, _LINES_AT_ONCE)]:
+        show.put(_safe(line) for line in batch)
+
+
+def _safe(line: str) -> str:
+    indented = len(line) - len(line.lstrip(" "))
+    return " " * indented + clean(line, 1 << 20)
+
+
+def _report(found: Results, options: argparse.Namespace) -> None:
+    header = ["PLUGIN", "RESULT", "TESTS", "PASSED", "FAILED", "SKIPPED", "OTHER"]
+    rows = []
+    for plugin in found.plugins:
+        counts = plugin.counts
+        bad = sum(counts[word] for word in BAD)
+        told = [counts["passed"], bad, counts[SKIPPED]]
+        numbers = [counts.total(), *told, counts.total() - sum(told)]
+        rows.append([plugin.name, plugin.status, *map(str, numbers)])
+    columns = terminal_columns(sys.stdout)
+    show.put(table(header, rows, columns=columns, colours=show.colours(options)))
+    for plugin in found.plugins:
+        for test in plugin.tests:
+            if not test.good:
+                show.put(("", *_told(test)))
+
+
+def _told(test: Test) -> Iterator[str]:
+    """Yield what is said of a test that did not pass."""
+    yield clean(f"{test.status}: {' > '.join((*test.path, test.name))}", 4096)
+    lines = test.said.splitlines()
+    if lines == [test.name]:  # an error without a report: its words are its name
+        return
+    for line in lines[:_LINES]:
+        yield f"    {clean(line, _LINE)}".rstrip()
+    if len(lines) > _LINES:
+        yield f"    ... {len(lines) - _LINES} more lines"
+
+
+def _one_line(test: Test) -> str:
+    return show.safe_json(json.dumps(_test(test), ensure_ascii=False))
+
+
+def _test(test: Test) -> dict[str, Any]:
+    return {
+        "name": test.name,
+        "status": test.status,
+        "path": list(test.path),
+        "details": _plain(test.details),
+        "meta": _plain(test.meta),
+    }
+
+
+def _plain(found: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what YAML may hold as what JSON can say."""
+    return dict(
+        json.loads(json.dumps({str(key): value for key, value in found.items()}, default=str))
+    )
+
+
+def _document(plugin: PluginResults, *, every: bool) -> dict[str, Any]:
+    return {
+        "name": plugin.name,
+        "status": plugin.status,
+        "counts": dict(sorted(plugin.counts.items())),
+        "tests": [_test(test) for test in plugin.tests if every or not test.good],
+    }
+
+
+def _junit(found: Results, *, failed: bool) -> Iterator[str]:
+    """Yield JUnit's XML: a suite for each plugin; a case's class is the path to it."""
+    return junit(
+        (plugin.name, [_case(test) for test in plugin.tests if not (failed and test.good)])
+        for plugin in found.plugins
+    )
+
+
+def _case(test: Test) -> Case:
+    group = ".".join(test.path)
+    if test.status == "passed":
+        return Case(group, test.name)
+    if test.status == SKIPPED:
+        return Case(group, test.name, "skipped")
+    return Case(
+        group, test.name, "failure" if test.status in BAD else "error", test.status, test.said
+    )

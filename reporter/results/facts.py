@@ -1,0 +1,148 @@
+"""`status-ctl facts`: the facts of nodes side by side, and what differs between them."""
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from reporter.cli import output as show
+from reporter.cli.exits import FAILED, GOOD
+from reporter.cli.messages import tell
+from reporter.cli.table import table, terminal_columns
+from reporter.collect.host.compare import ABSENT, Difference, differences, lines
+from reporter.common.objects import items, number, section, text
+from reporter.results.facts_files import read_facts
+from reporter.runctl import archive
+
+DESCRIPTION = """\
+Shows the facts of nodes that the built-in plugin host-facts (or `status-ctl gather`) has collected:
+a line for each node, all facts of one with --node, or with --diff only what is not the same on all
+nodes. FILE is a tarball, an unpacked one, or the output of gather; without it the results of the
+run are downloaded.
+
+exit codes:
+  0    shown
+  1    no facts were found, or none of that node, or the archive is damaged
+  2    usage error
+  4    cannot tell: not reachable, forbidden, no such run, no results yet
+  130  Ctrl-C"""
+FORMS = ("table", "json", "yaml")
+_NODES_SHOWN = 3
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    archive.arguments(parser)
+    parser.add_argument("--node", metavar="NAME", help="all facts of this node")
+    parser.add_argument("--diff", action="store_true", help="only what differs between nodes")
+    parser.add_argument(
+        "--all",
+        action="store_true",
+        help="with --diff also what every node has of its own: addresses, load, free memory, ...",
+    )
+    show.arguments(parser, FORMS)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Read, compare, show; return the exit code."""
+    if options.node and options.diff:
+        options.error("--node and --diff cannot be used together")
+    if options.all and not options.diff:
+        options.error("--all requires --diff")
+    found = archive.read(options, read_facts)
+    if found is None:
+        return FAILED
+    for problem in found.problems:
+        tell(problem)
+    if not found.nodes:
+        tell("no facts of nodes found")
+        return FAILED
+    if found.without and not options.node:
+        tell(f"no facts of these nodes of the run: {', '.join(found.without)}")
+    if options.node:
+        if options.node not in found.nodes:
+            tell(f"there are no facts of node {options.node}; there are: {_some(found.nodes)}")
+            return FAILED
+        _show_node(found.nodes[options.node], options)
+    elif options.diff:
+        _show_differences(found.nodes, options)
+    else:
+        _show_nodes(found.nodes, options)
+    return GOOD
+
+
+def _show_nodes(nodes: Mapping[str, Mapping[str, Any]], options: argparse.Namespace) -> None:
+    if options.output in ("json", "yaml"):
+        documents = [{**facts, "node": node} for node, facts in sorted(nodes.items())]
+        show.put_data(options.output, {"api_version": "v1", "kind": "Facts", "nodes": documents})
+    else:
+        header = ["NODE", "OS", "KERNEL", "ARCH", "CPUS", "MEMORY", "RUNTIME", "UNREADABLE"]
+        _put_table(header, [[node, *_summary(facts)] for node, facts in sorted(nodes.items())])
+
+
+def _summary(facts: Mapping[str, Any]) -> list[str]:
+    kernel, runtimes = section(facts, "kernel"), facts.get("container_runtimes")
+    cpus = number(section(facts, "cpu"), "logical")
+    problems = len(list(items(facts, "problems")))
+    return [
+        text(section(facts, "os"), "pretty_name") or text(section(facts, "os"), "id"),
+        text(kernel, "release"),
+        text(kernel, "architecture"),
+        "" if cpus is None else str(cpus),
+        show.size(number(section(facts, "memory"), "total_bytes")),
+        ", ".join(map(str, runtimes)) if isinstance(runtimes, list) else "",
+        str(problems) if problems else "",
+    ]
+
+
+def _show_node(facts: Mapping[str, Any], options: argparse.Namespace) -> None:
+    if options.output in ("json", "yaml"):
+        show.put_data(options.output, facts)
+    else:
+        _put_table(["FACT", "VALUE"], list(lines(facts).items()))
+
+
+def _show_differences(nodes: Mapping[str, Mapping[str, Any]], options: argparse.Namespace) -> None:
+    found = differences(nodes, own=options.all)
+    if options.output in ("json", "yaml"):
+        documents = [
+            {
+                "fact": each.name,
+                "majority": each.majority,
+                "values": [{"value": v, "nodes": list(n)} for v, n in each.values.items()],
+            }
+            for each in found
+        ]
+        document = {"api_version": "v1", "kind": "FactsDiff", "nodes": sorted(nodes)}
+        show.put_data(options.output, {**document, "differences": documents})
+    elif len(nodes) == 1:
+        tell(f"there are facts of one node only: {_some(nodes)}")
+    elif not found:
+        tell(f"the facts of {len(nodes)} nodes are the same")
+    else:
+        rows = [[each.name, _majority(each, len(nodes)), _others(each)] for each in found]
+        _put_table(["FACT", "MAJORITY", "DIFFERENT"], rows)
+
+
+def _majority(difference: Difference, nodes: int) -> str:
+    if difference.majority is None:
+        return ""
+    return f"{difference.majority} ({len(difference.values[difference.majority])} of {nodes})"
+
+
+def _others(difference: Difference) -> str:
+    return "; ".join(
+        f"{value}: {_some(nodes)}" if value != ABSENT else f"{ABSENT} on {_some(nodes)}"
+        for value, nodes in difference.values.items()
+        if value != difference.majority
+    )
+
+
+def _some(names: Mapping[str, Any] | Sequence[str]) -> str:
+    shown = sorted(names)[:_NODES_SHOWN]
+    more = len(names) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more else "")
+
+
+def _put_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    show.put(table(header, rows, columns=terminal_columns(sys.stdout)))

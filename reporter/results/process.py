@@ -1,0 +1,169 @@
+"""Starting the process that reads a result, and taking its answer. Blocks: for threads."""
+
+import contextlib
+import os
+import resource
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import IO, Final
+
+from reporter.common import log
+from reporter.errors import ReporterError
+from reporter.results.task import (
+    UNPACKED_TOO_MUCH,
+    USED_UP,
+    Budget,
+    Judgement,
+    Task,
+    read_judgement,
+)
+
+_PROGRAM: Final = "from reporter.results.child import main; main()"
+_TRIES: Final = 3
+_PAUSE: Final = 2.0  # seconds; whoever needed the memory may have ended by then
+_TOO_MUCH: Final = "it takes too much memory to read"
+_KILLED: Final = f"the process that read it was killed {_TRIES} times"
+_DEADLY: Final = f"the aggregator was killed {_TRIES} times while it was read"
+
+
+class JudgingStopped(ReporterError):
+    """We are to end; the next process judges it."""
+
+
+class Judge:
+    """Reads results, each in a process, one at a time. May be used by several threads.
+
+    Two at a time could take more memory than the container may have. If it is all killed
+    nevertheless, `begun` ends the loop over restarts: a directory that outlives us, with a file for
+    each result whose reading began and did not end, and in it a byte for each time.
+    """
+
+    def __init__(self, begun: Path | None = None) -> None:
+        self._begun = begun
+        self._turn = threading.Lock()
+        self._lock = threading.Lock()
+        self._running: set[subprocess.Popen[bytes]] = set()
+        self._stopped = threading.Event()
+
+    def judge(
+        self,
+        task: Task,
+        body: IO[bytes],
+        listing: IO[bytes] | None = None,
+        *,
+        budget: Budget,
+        digest: str = "",
+    ) -> Judgement:
+        """Read the body and say what is in it; its items are written to `listing`.
+
+        Both are files without a buffer of ours; the body is read from its beginning. A body whose
+        reading fails is unknown, and so is one whose reader was killed some times, or with whose
+        reading we were; it is known by its `digest`. So is all that the `budget`, which pays for
+        it, has no room for. Raises `JudgingStopped`, and OSError when no process can be started.
+        """
+        with self._turn:
+            if budget.used_up:
+                return Judgement(note=USED_UP, complete=False)
+            name = f"{digest}.{task.result_format}{'' if listing is None else '.items'}"
+            noted = self._begun / name if self._begun is not None and digest else None
+            if noted is not None and not _begin(noted):
+                return Judgement(note=_DEADLY, complete=False)
+            try:
+                return self._read(task, body, listing, budget)
+            finally:
+                if noted is not None:
+                    with contextlib.suppress(OSError):
+                        noted.unlink(missing_ok=True)
+
+    def _read(
+        self, task: Task, body: IO[bytes], listing: IO[bytes] | None, budget: Budget
+    ) -> Judgement:
+        """Read it, and again if somebody has killed the reader: that says nothing about it."""
+        begin = 0 if listing is None else listing.tell()
+        for attempt in range(_TRIES):
+            if attempt:
+                self._stopped.wait(_PAUSE)
+                os.lseek(body.fileno(), 0, os.SEEK_SET)  # the reader's position is this one
+                if listing is not None:
+                    listing.seek(begin)
+                    listing.truncate()
+            descriptor = None if listing is None else listing.fileno()
+            allowed = replace(task, seconds=budget.seconds, unpacked=budget.unpacked)
+            arguments = [allowed.text(), "" if descriptor is None else str(descriptor)]
+            before = _processor_seconds()
+            code, answer = self._process(arguments, body, descriptor)
+            found = read_judgement(answer) if code == 0 else None
+            if found is not None:
+                # Without what the interpreter takes to start: many small results cost little.
+                budget.seconds -= found.seconds
+                budget.unpacked -= found.unpacked
+                return found
+            if code in (UNPACKED_TOO_MUCH, -signal.SIGXCPU):
+                budget.seconds = 0.0
+                return Judgement(note=USED_UP, complete=False)
+            budget.seconds -= _processor_seconds() - before
+            if code >= 0:
+                return Judgement(note=_TOO_MUCH, complete=False)
+            log.get().warning("The process that reads a result was killed", signal=-code)
+        return Judgement(note=_KILLED, complete=False)
+
+    def _process(
+        self, arguments: list[str], stdin: IO[bytes], passed: int | None
+    ) -> tuple[int, bytes]:
+        """Return how it ended, and its answer."""
+        with self._started(arguments, stdin, passed) as process:
+            answer, _ = process.communicate()
+        if self._stopped.is_set():
+            raise JudgingStopped("stopped while a result was judged")
+        return process.returncode, answer
+
+    @contextlib.contextmanager
+    def _started(
+        self, arguments: list[str], stdin: IO[bytes], passed: int | None
+    ) -> Iterator[subprocess.Popen[bytes]]:
+        with self._lock:
+            if self._stopped.is_set():
+                raise JudgingStopped("stopped before a result was judged")
+            process = subprocess.Popen(  # noqa: S603
+                [sys.executable, "-c", _PROGRAM, *arguments],
+                stdin=stdin,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                pass_fds=() if passed is None else (passed,),
+                start_new_session=True,  # what ends our group's processes is not meant for it
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            )
+            self._running.add(process)
+        try:
+            yield process
+        finally:
+            with self._lock:
+                self._running.discard(process)
+
+    def stop(self) -> None:
+        """End what is being read, and read nothing more."""
+        with self._lock:
+            self._stopped.set()
+            for process in self._running:
+                process.kill()
+
+
+def _processor_seconds() -> float:
+    """Return what the processes that have ended took."""
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return ended.ru_utime + ended.ru_stime
+
+
+def _begin(noted: Path) -> bool:
+    """Note that a result is about to be read; false if that was begun too often."""
+    # On a full disk nothing can be noted, and it is read all the same.
+    with contextlib.suppress(OSError), noted.open("ab", buffering=0) as file:
+        if file.tell() >= _TRIES:
+            return False
+        file.write(b".")
+    return True

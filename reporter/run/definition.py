@@ -1,0 +1,207 @@
+"""What a run starts for a plugin: a definition as values, its rules, and its images.
+
+Where it is read from is not known here. `run.definition_file` makes these from YAML.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from reporter.common import label_selector
+from reporter.common.objects import items, text
+from reporter.run.plan import ResultFormat
+
+Object = Mapping[str, Any]
+Place = tuple[str | int, ...]
+"""Where a value stands in its document: member names and list positions."""
+
+Driver = Literal["Job", "Node"]
+Contract = Literal["result-file", "done-file", "link"]
+Cleanup = Literal["always", "success", "never"]
+
+API_VERSION: Final = "status-reporter.io/v1"
+START_TIMEOUT: Final = 600  # seconds from the launch to the start of the container
+RESERVED: Final = ("status-reporter", "status-worker")
+"""Containers that are added to a plugin's Pod."""
+RESERVED_VOLUMES: Final = (
+    "status-reporter-certificates",
+    "status-reporter-token",
+    "status-reporter-config",
+)
+"""Volumes that are added to a plugin's Pod."""
+KUBERNETES_VERSION: Final = "$SONOBUOY_K8S_VERSION"
+PRODUCT: Final = "$STATUS_REPORTER_IMAGE"
+"""Stands for the status reporter's own image."""
+ACCOUNT: Final = "sonobuoy-serviceaccount"
+
+_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSelection:
+    """Which nodes a plugin runs on: a label selector, empty for all."""
+
+    selector: str = ""
+    include_not_ready: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """What to start for a plugin. `template` is a Pod template, `config` becomes files.
+
+    Times are seconds; without `timeout_seconds` the run's default holds. `remarks` say what differs
+    from what the author may expect.
+    """
+
+    name: str
+    driver: Driver
+    contract: Contract
+    template: Object
+    order: int = 0
+    timeout_seconds: int | None = None
+    start_timeout_seconds: int = START_TIMEOUT
+    result_format: ResultFormat = "raw"
+    result_files: tuple[str, ...] = ()
+    heartbeats: bool = True
+    nodes: NodeSelection = NodeSelection()
+    cleanup: Cleanup = "always"
+    config: Mapping[str, str] = field(default_factory=dict)
+    remarks: tuple[str, ...] = ()
+
+    def images(self, product: str, kubernetes_version: str = "") -> set[str]:
+        """Return the images of its Pods; `product` is the one that is added beside a plugin.
+
+        A version replaces `$SONOBUOY_K8S_VERSION`, which stays as it is without one.
+        """
+        spec = self.template.get("spec", {})
+        used = {
+            full_image(text(container, "image"), product, kubernetes_version)
+            for kind in ("initContainers", "containers")
+            for container in items(spec, kind)
+        }
+        return used if self.contract == "link" else {*used, product}
+
+
+def full_image(written: str, product: str, kubernetes_version: str) -> str:
+    """Return an image of a definition with the run's own values; a version may be empty."""
+    if kubernetes_version:
+        written = written.replace(KUBERNETES_VERSION, kubernetes_version)
+    return written.replace(PRODUCT, product)
+
+
+def misfits(definition: Definition) -> Iterator[tuple[Place, str]]:
+    """Say what is wrong with it beyond its shape: where, and what."""
+    if not _NAME.fullmatch(definition.name):
+        yield (
+            ("metadata", "name"),
+            "must consist of letters, digits, '.', '_' and '-', at most 63, with a letter or "
+            "digit at both ends",
+        )
+    if definition.driver == "Job" and definition.nodes != NodeSelection():
+        yield ("spec", "nodes"), "is only for the driver Node"
+    try:
+        label_selector.parse(definition.nodes.selector)
+    except ValueError as error:
+        yield ("spec", "nodes", "selector"), str(error)
+    if definition.contract == "result-file" and definition.result_format != "adapter":
+        yield ("spec", "resultFormat"), "must be adapter for the contract result-file"
+    spec = definition.template.get("spec", {})
+    names = [
+        (("spec", "template", "spec", kind, at, "name"), text(container, "name"))
+        for kind in ("initContainers", "containers")
+        for at, container in enumerate(items(spec, kind))
+    ]
+    for at, (where, name) in enumerate(names):
+        if name in RESERVED:
+            yield where, f"{name!r} is reserved for the container that is added"
+        elif name in [other for _, other in names[:at]]:
+            yield where, f"another container is named {name!r}"
+    for at, volume in enumerate(items(spec, "volumes")):
+        if text(volume, "name") in RESERVED_VOLUMES:
+            where = ("spec", "template", "spec", "volumes", at, "name")
+            yield where, f"{volume['name']!r} is reserved for the volume that is added"
+    if spec.get("restartPolicy", "Never") != "Never":
+        yield ("spec", "template", "spec", "restartPolicy"), "must be Never"
+
+
+def definition_document(definition: Definition) -> dict[str, Any]:
+    """Write a definition in our shape, whatever shape it was read from; remarks are left out."""
+    spec: dict[str, Any] = {
+        "driver": definition.driver,
+        "contract": definition.contract,
+        "order": definition.order,
+        "startTimeoutSeconds": definition.start_timeout_seconds,
+        "resultFormat": definition.result_format,
+        "resultFiles": list(definition.result_files),
+        "heartbeats": definition.heartbeats,
+        "cleanup": definition.cleanup,
+        "config": dict(definition.config),
+        "template": definition.template,
+    }
+    if definition.timeout_seconds is not None:
+        spec["timeoutSeconds"] = definition.timeout_seconds
+    if definition.nodes != NodeSelection():
+        spec["nodes"] = {
+            "selector": definition.nodes.selector,
+            "includeNotReady": definition.nodes.include_not_ready,
+        }
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "Plugin",
+        "metadata": {"name": definition.name},
+        "spec": spec,
+    }
+
+
+def doubled(names: Sequence[str]) -> Iterator[int]:
+    """Tell which of the names have come before."""
+    return (at for at, name in enumerate(names) if name in names[:at])
+
+
+def sonobuoy_template(document: Object, *, per_node: bool) -> tuple[Object, tuple[str, ...]]:
+    """Return the Pod template of a definition in Sonobuoy's shape, and what was changed in it.
+
+    Without a `podSpec` it has what Sonobuoy v0.57 gives such plugins.
+    """
+    given = document.get("podSpec")
+    spec = dict(given if given is not None else _default_spec(per_node=per_node))
+    remarks = []
+    spec["containers"] = [*items(spec, "containers"), document["spec"]]
+    extra = items(document, "extra-volumes")
+    spec["volumes"] = [*items(spec, "volumes"), {"name": "results", "emptyDir": {}}, *extra]
+    if spec.get("restartPolicy", "Never") != "Never":
+        remarks.append(f"restartPolicy {spec['restartPolicy']} becomes Never")
+    spec["restartPolicy"] = "Never"
+    if spec.get("serviceAccountName") == ACCOUNT:
+        del spec["serviceAccountName"]
+        remarks.append(
+            f"the service account {ACCOUNT} is replaced by --service-account or the run's own"
+        )
+    return {"spec": spec}, tuple(remarks)
+
+
+def _default_spec(*, per_node: bool) -> dict[str, Any]:
+    if per_node:
+        return {
+            "dnsPolicy": "ClusterFirstWithHostNet",
+            "hostIPC": True,
+            "hostNetwork": True,
+            "hostPID": True,
+            "serviceAccountName": ACCOUNT,
+            "tolerations": [{"operator": "Exists"}],
+            "volumes": [{"name": "root", "hostPath": {"path": "/"}}],
+        }
+    return {
+        "nodeSelector": {"kubernetes.io/os": "linux"},
+        "serviceAccountName": ACCOUNT,
+        "tolerations": [
+            {
+                "key": "node-role.kubernetes.io/master",
+                "operator": "Exists",
+                "effect": "NoSchedule",
+            },
+            {"key": "CriticalAddonsOnly", "operator": "Exists"},
+            {"key": "kubernetes.io/e2e-evict-taint-key", "operator": "Exists"},
+        ],
+    }

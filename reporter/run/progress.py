@@ -1,0 +1,261 @@
+"""Progress of a plugin: one update, combining updates, which of two is the newer.
+
+One implementation for both sides of the wire. When it is written down, and where, is not here.
+"""
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any, Final, NamedTuple
+
+from reporter.errors import InvalidPayload
+from reporter.run.progress_body import INT64_MAX, INT64_MIN, read_body
+
+KEPT: Final = 1_000  # failures and errors of one key; the true counts go on
+TEXT_BYTES: Final = 1_024
+KEY_BYTES: Final = 16 * 1_024  # all texts of one key
+_EMPTY_TEXT, _ONE_TEXT, _WIDEST = 8, 64, 4  # bytes of memory: a place, an object, a character
+_FEW: Final = KEY_BYTES // TEXT_BYTES  # texts that fit however long they are
+EPOCHS_KEPT: Final = 16  # replaced senders of one key: a worker restarts rarely
+
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+_OURS = frozenset({"name", "node", "timestamp"})  # the aggregator says these itself
+_UPDATE_ID = re.compile(r"([!-.0-~]{1,64})/([0-9]{1,18})")  # as docs/openapi.yaml has it
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """One update, or what updates added up to (then without the three append fields).
+
+    The totals are the true counts where the lists hold only the first of many.
+    """
+
+    msg: str = ""
+    total: int = 0
+    completed: int = 0
+    failures: tuple[str, ...] = ()
+    errors: tuple[str, ...] = ()
+    appendtotals: bool = False
+    appendcompleted: int = 0
+    appendfailing: tuple[str, ...] = ()
+    failures_total: int = 0
+    errors_total: int = 0
+    appendfailing_total: int = 0
+
+    def __post_init__(self) -> None:
+        # Nobody can list more than there are, and who gives only the list means its length.
+        if self.failures_total < len(self.failures):
+            object.__setattr__(self, "failures_total", len(self.failures))
+        if self.errors_total < len(self.errors):
+            object.__setattr__(self, "errors_total", len(self.errors))
+        if self.appendfailing_total < len(self.appendfailing):
+            object.__setattr__(self, "appendfailing_total", len(self.appendfailing))
+
+    @property
+    def appending(self) -> bool:
+        """Whether it adds to what is stored instead of replacing it."""
+        return self.appendtotals or self.appendcompleted > 0 or bool(self.appendfailing)
+
+
+def combine(stored: Progress | None, new: Progress) -> Progress:
+    """Return what is stored after an update; never raises, and is bounded whatever comes in.
+
+    A replacing update is taken as it is. An appending one brings its message, adds to the counts
+    and lists, and its own `total`, `completed` and `failures` do not count.
+    """
+    if not new.appending:
+        if _fits(new):
+            return new
+        replaced = Progress(
+            msg=clip(new.msg),
+            total=_int64(new.total),
+            completed=_int64(new.completed),
+            failures=_clipped(new.failures[:KEPT]),
+            errors=_clipped(new.errors[:KEPT]),
+            failures_total=_int64(new.failures_total),
+            errors_total=_int64(new.errors_total),
+        )
+        return _bounded(replaced)
+    before = stored or Progress()
+    completed = max(0, new.appendcompleted)
+    added = completed + new.appendfailing_total if new.appendtotals else 0
+    appended = Progress(
+        msg=clip(new.msg),
+        total=_int64(before.total + added),
+        completed=_int64(before.completed + completed),
+        failures=_longer(before.failures, new.appendfailing),
+        errors=_longer(before.errors, new.errors),
+        failures_total=_int64(before.failures_total + new.appendfailing_total),
+        errors_total=_int64(before.errors_total + new.errors_total),
+    )
+    return _bounded(appended)
+
+
+def _fits(update: Progress) -> bool:
+    """Return whether an update can be kept as it is: most can, so this has to be quick."""
+    texts = (update.msg, *update.failures, *update.errors)
+    if len(texts) > _FEW or update.appendcompleted or update.appendfailing_total:
+        return False
+    counts = (update.total, update.completed, update.failures_total, update.errors_total)
+    return (
+        min(counts) >= INT64_MIN
+        and max(counts) <= INT64_MAX
+        and all(len(text) <= TEXT_BYTES and text.isascii() for text in texts)
+    )
+
+
+def clip(text: str, limit: int = TEXT_BYTES) -> str:
+    """Cut to so many bytes of UTF-8 on a code-point boundary; lone surrogates become U+FFFD."""
+    if text.isascii():
+        return text[:limit]
+    try:
+        whole = text[:limit].encode()
+    except UnicodeEncodeError:  # looking for them in every text would take most of the time
+        whole = _LONE_SURROGATE.sub("\ufffd", text[:limit]).encode()
+    return whole[:limit].decode(errors="ignore")
+
+
+class UpdateId(NamedTuple):
+    """Which update of which sender: `epoch` is random per process, `seq` counts up."""
+
+    epoch: str
+    seq: int
+
+
+def parse_update_id(header: str) -> UpdateId:
+    """Read `EPOCH/SEQ`. Raises `InvalidPayload`: without its id an update might count twice."""
+    found = _UPDATE_ID.fullmatch(header)
+    if found is None:
+        raise InvalidPayload("Progress-Id: not EPOCH/SEQ")
+    return UpdateId(found[1], int(found[2]))
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What is stored for a key: the progress, when it came, and whose update it was.
+
+    `at` is by the run's clock; for one key it only grows: of two the newest stands.
+    `replaced` are the epochs that others have replaced, newest last.
+    """
+
+    progress: Progress
+    at: float
+    id: UpdateId | None = None
+    replaced: tuple[str, ...] = ()
+
+
+class Taken(Enum):
+    """What became of an update."""
+
+    APPLIED = "applied"
+    STALE = "stale"  # seen before, or overtaken by a newer one
+
+
+def take(
+    stored: Sent | None, update: Progress, update_id: UpdateId | None, at: float
+) -> tuple[Sent, Taken]:
+    """Apply an update unless its id says that it came before or was overtaken.
+
+    So an append that is sent twice counts once. An update without an id leaves the last id in
+    force.
+    """
+    if stored is None:
+        return Sent(combine(None, update), at, update_id), Taken.APPLIED
+    if at <= stored.at:
+        at = math.nextafter(stored.at, math.inf)
+    last, replaced = stored.id, stored.replaced
+    if update_id is not None and last is not None:
+        if update_id.epoch in replaced:
+            return stored, Taken.STALE
+        if update_id.epoch != last.epoch:
+            replaced = (*replaced, last.epoch)[-EPOCHS_KEPT:]
+        elif update_id.seq <= last.seq:
+            return stored, Taken.STALE
+    return Sent(combine(stored.progress, update), at, update_id or last, replaced), Taken.APPLIED
+
+
+def newest(one: Sent | None, other: Sent | None) -> Sent | None:
+    """Return the newer of two, which stands."""
+    return other if one is None or (other is not None and other.at > one.at) else one
+
+
+def parse_progress(body: bytes) -> Progress:
+    """Read the body of a progress request. Raises `InvalidPayload` with a text safe to show.
+
+    Nothing is cut to size here: `combine` does that, and counts first.
+    """
+    return progress_of(read_body(body))
+
+
+def progress_of(fields: Mapping[str, Any]) -> Progress:
+    """Return the update that has these fields."""
+    return Progress(**{name: value for name, value in fields.items() if name not in _OURS})
+
+
+def footprint(sent: Sent) -> int:
+    """Return about how many bytes of memory the texts of a key take."""
+    progress, size = sent.progress, 0
+    for text in (progress.msg, *progress.failures, *progress.errors, *sent.replaced):
+        size += _EMPTY_TEXT
+        if text:
+            size += _ONE_TEXT + len(text) * (1 if text.isascii() else _WIDEST)
+    return size
+
+
+def fitting(sent: Sent, room: int) -> Sent:
+    """Return what can be kept of it in so many bytes: at least its counts."""
+    if footprint(sent) <= room:
+        return sent
+    return replace(sent, progress=replace(sent.progress, msg="", failures=(), errors=()))
+
+
+def _int64(number: int) -> int:
+    return min(max(number, INT64_MIN), INT64_MAX)
+
+
+def _clipped(texts: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(clip(text) for text in texts)
+
+
+def _bounded(progress: Progress) -> Progress:
+    """Return the texts in `KEY_BYTES`: the oldest are shortened first, the newest stay readable.
+
+    None is left out: readers count them.
+    """
+    failures, errors = _sizes(progress.failures), _sizes(progress.errors)
+    room = KEY_BYTES - _size(progress.msg)
+    if sum(failures) + sum(errors) <= room:
+        return progress
+    for_errors = min(sum(errors), max(room // 2, room - sum(failures)))
+    return replace(
+        progress,
+        failures=_shortened(progress.failures, failures, room - for_errors),
+        errors=_shortened(progress.errors, errors, for_errors),
+    )
+
+
+def _shortened(texts: tuple[str, ...], sizes: list[int], room: int) -> tuple[str, ...]:
+    over = sum(sizes) - room
+    if over <= 0:
+        return texts
+    kept = []
+    for text, size in zip(texts, sizes, strict=True):
+        kept.append(text if over <= 0 else clip(text, max(0, size - over)))
+        over -= size - _size(kept[-1])
+    return tuple(kept)
+
+
+def _size(text: str) -> int:
+    # A plugin's own text may hold lone surrogates: 3 bytes, as the U+FFFD they become.
+    return len(text) if text.isascii() else len(text.encode(errors="surrogatepass"))
+
+
+def _sizes(texts: tuple[str, ...]) -> list[int]:
+    return [_size(text) for text in texts]
+
+
+def _longer(kept: tuple[str, ...], new: tuple[str, ...]) -> tuple[str, ...]:
+    room = KEPT - len(kept)
+    return kept + _clipped(new[:room]) if room > 0 else kept

@@ -1,0 +1,151 @@
+"""A run at one moment, and what its entries add up to.
+
+Immutable: readers need no lock. How it is shown is not here (`status`, `annotation`).
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+from typing import NamedTuple
+
+from reporter.run.entry import Entry, State
+from reporter.run.heartbeats import Beat
+from reporter.run.launcher_status import LauncherShown, PodShown
+from reporter.run.plan import Key, Plan
+from reporter.run.progress import Sent
+from reporter.run.tar_upload import TarUpload
+
+
+class Phase(StrEnum):
+    """How far the run is; one way only."""
+
+    RUNNING = "running"
+    POST_PROCESSING = "post-processing"  # the set of results is final
+    CLOSED = "closed"  # the tarball is there, or packing was given up
+
+
+class Status(StrEnum):
+    """The words of a run's status."""
+
+    RUNNING = "running"
+    POST_PROCESSING = "post-processing"
+    COMPLETE = "complete"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Tar:
+    """The tarball: base name, RFC 3339 time of measuring, SHA-256 in hexadecimal, bytes."""
+
+    name: str
+    created: str
+    sha256: str
+    size: int
+
+
+class Kind(NamedTuple):
+    """What entries are counted by: plugin, state, and the verdict in the record."""
+
+    plugin: str
+    state: State
+    verdict: str
+
+
+def kind_of(entry: Entry) -> Kind:
+    """Return what an entry counts as."""
+    record = entry.record
+    return Kind(entry.key.plugin, entry.state, "" if record is None else record.verdict)
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """Everything that is known about a run.
+
+    `entries` has every key of the plan, in its order; `progress` and `beats` only the keys that
+    sent any. Times are by the run's clock, `skew` seconds ahead of the wall clock. `error` says why
+    the aggregator itself failed. `pods` has what is known of the entries' Pods, `launcher` how it
+    is, where there is one. `retrieved_at` is when a client first confirmed that it has the tarball
+    (by the wall clock), `upload` how its upload stands, where one was asked for. `ahead` says that
+    some of it is newer than the revision. `counted` is the tally, `tests` the tests of all results
+    by status and `summed` the bytes of the results, where they are kept.
+    """
+
+    plan: Plan
+    revision: int
+    phase: Phase
+    started_at: float
+    entries: Mapping[Key, Entry]
+    progress: Mapping[Key, Sent]
+    beats: Mapping[Key, Beat]
+    tar: Tar | None = None
+    error: str | None = None
+    pods: Mapping[Key, PodShown] = field(default_factory=dict)
+    launcher: LauncherShown | None = None
+    retrieved_at: float | None = None
+    upload: TarUpload | None = None
+    skew: int = 0
+    ahead: bool = False
+    counted: Mapping[Kind, int] | None = field(default=None, compare=False, repr=False)
+    tests: Mapping[str, int] | None = field(default=None, compare=False, repr=False)
+    summed: int | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def bytes(self) -> int:
+        """How large the results are that have come, as they came."""
+        if self.summed is not None:
+            return self.summed
+        return sum(entry.record.size for entry in self.entries.values() if entry.record is not None)
+
+    @property
+    def closed(self) -> bool:
+        """Whether the set of results is final: post-processing has begun."""
+        return self.phase is not Phase.RUNNING
+
+    @cached_property
+    def tally(self) -> Mapping[Kind, int]:
+        """How many entries there are of each kind."""
+        return (
+            Counter(map(kind_of, self.entries.values())) if self.counted is None else self.counted
+        )
+
+
+def run_status(snapshot: Snapshot) -> Status:
+    """The status of the run, first match wins.
+
+    The aggregator itself failed; an entry failed or timed out (at once: people want to know
+    early); an entry is running; the run is not finalised yet; complete.
+    """
+    states = {kind.state for kind in snapshot.tally}
+    if snapshot.error is not None or states & {State.FAILED, State.TIMED_OUT}:
+        return Status.FAILED
+    return stage(snapshot)
+
+
+def stage(snapshot: Snapshot) -> Status:
+    """How far the run is, whatever became of its entries: `running` to `complete`."""
+    if still_open(snapshot):
+        return Status.RUNNING
+    return Status.COMPLETE if snapshot.phase is Phase.CLOSED else Status.POST_PROCESSING
+
+
+def still_open(snapshot: Snapshot) -> set[str]:
+    """Return the names of the plugins that have entries to be waited for."""
+    return {kind.plugin for kind in snapshot.tally if kind.state is State.RUNNING}
+
+
+def percent_complete(snapshot: Snapshot) -> float:
+    """Return the share of entries that are decided, 0 to 1, four decimals; 1 for an empty plan."""
+    running = sum(many for kind, many in snapshot.tally.items() if kind.state is State.RUNNING)
+    return share(len(snapshot.entries) - running, len(snapshot.entries))
+
+
+def share(part: int, whole: int) -> float:
+    """Return what share of all entries these are, 0 to 1, four decimals; 1 for an empty plan."""
+    return round(part / whole, 4) if whole else 1.0
+
+
+def final(snapshot: Snapshot) -> bool:
+    """Return whether the run is over, packed or given up: nothing changes any more."""
+    return snapshot.phase is Phase.CLOSED

@@ -1,0 +1,251 @@
+"""A run as somebody outside reads it: the document of `/status`, its rows and counts.
+
+Tolerant: the document may come from a newer aggregator, or be made from the annotations
+(`from_annotations.py`). Asking for it, and showing it, is not done here.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from reporter.common.objects import items, number, section, text
+from reporter.run.plan import GLOBAL
+from reporter.run.pod_status import ReadOutcome, plain_json
+from reporter.run.results import NOT_PASSED, ResultStatus
+from reporter.run.state import Status
+from reporter.run.tar_upload import UploadState
+
+DECIDED: Final = frozenset({"complete", "failed", "timed_out"})
+BAD: Final = frozenset({"failed", "timed_out"})
+LAST: Final = frozenset({"complete", "failed"})
+"""What a run's status is in the end."""
+
+COUNTS: Final = ("entries", "decided", "received", "failed", "unknown")
+
+Document = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One look at a run: its document, only when the outcome is ok, else what is in the way."""
+
+    outcome: ReadOutcome
+    document: Document | None = None
+    detail: str = ""
+    warning: str = ""
+
+    @property
+    def trouble(self) -> str:
+        """What is in the way, and in a word of which sort that is, unless the detail says that."""
+        if self.outcome is ReadOutcome.NOT_FOUND:
+            return self.detail
+        return f"{self.detail} ({self.outcome.replace('_', ' ')})"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One entry, ready to be shown.
+
+    `heard` is the age of the last heartbeat in seconds, while one is expected. `share` is the
+    progress from 0 to 1 where both numbers are known.
+    """
+
+    key: str
+    plugin: str
+    node: str
+    status: str
+    result: str
+    progress: str
+    share: float | None
+    heard: int | None
+    stale: bool
+    detail: str
+    attempts: int | None
+    size: int | None
+    received: str
+
+    @property
+    def decided(self) -> bool:
+        """Whether it needs no more waiting."""
+        return self.status in DECIDED
+
+    @property
+    def bad(self) -> bool:
+        """Whether its results are missing."""
+        return self.status in BAD
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing speaks against it: its result may be open, or of a kind nobody judges."""
+        return not self.bad and self.result not in NOT_PASSED
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """An open entry whose Pod waits for something; `text` says what, in the cluster's words."""
+
+    key: str
+    plugin: str
+    reason: str
+    text: str
+
+
+def read_document(data: bytes) -> Document | None:
+    """Read the document of `/status`, maybe without its entries; None for anything else."""
+    try:
+        found = plain_json(data.decode())
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(found, dict) or found.get("status") not in tuple(Status):
+        return None
+    plugins = found.get("plugins", [] if _told_counts(found) else None)
+    whole = isinstance(plugins, list) and all(isinstance(entry, dict) for entry in plugins)
+    return found if whole else None
+
+
+def rows(document: Document) -> Iterator[Row]:
+    """Yield the entries in the order they come."""
+    for entry in items(document, "plugins"):
+        progress = section(entry, "progress")
+        total, completed = number(progress, "total"), number(progress, "completed")
+        plugin, node = text(entry, "name"), text(entry, "node")
+        status = text(entry, "status")
+        yield Row(
+            key=text(entry, "key") or f"{plugin}/{node or GLOBAL}",
+            plugin=plugin,
+            node=node,
+            status=status,
+            result=text(entry, "result_status"),
+            progress=_counted(completed, total, _failures(progress)),
+            share=_share(completed, total),
+            heard=None if status in DECIDED else number(entry, "last-heartbeat"),
+            stale=entry.get("stale") is True,
+            detail=_why(entry) or _pod_says(entry) or text(progress, "msg"),
+            attempts=number(entry, "attempts"),
+            size=number(entry, "bytes"),
+            received=text(entry, "received_at"),
+        )
+
+
+def failed(document: Document) -> bool:
+    """Whether results are missing, be it for now, or the aggregator itself failed."""
+    return text(document, "status") == Status.FAILED
+
+
+def passed(document: Document) -> bool:
+    """Whether nothing has failed: all results that were due came, and none of them says otherwise.
+
+    A verdict that says neither is no pass; a result in a format that nobody judges is no failure.
+    """
+    rejected = text(document, "result_status") == ResultStatus.FAILED
+    counted = counts(document)
+    bad = failed(document) or rejected or counted["failed"] or counted["unknown"]
+    return not (bad or empty(document))
+
+
+def empty(document: Document) -> bool:
+    """Whether the run is over and expected no result at all: then it has checked nothing."""
+    return over(document) and not counts(document)["entries"]
+
+
+def upload_failed(document: Document) -> bool:
+    """Whether the results could not be uploaded to where they were to go."""
+    return text(section(document, "upload"), "state") == UploadState.FAILED
+
+
+def uploaded(document: Document) -> bool:
+    """Whether the results are where they were to be uploaded to."""
+    return text(section(document, "upload"), "state") == UploadState.UPLOADED
+
+
+def counts(document: Document) -> Mapping[str, int]:
+    """Return how many entries are expected, decided, received, failed and unknown.
+
+    As the document says it; counted where it does not.
+    """
+    return _told_counts(document) or counts_of(rows(document))
+
+
+def counts_of(entries: Iterable[Row]) -> dict[str, int]:
+    """Count the same among some entries."""
+    found = dict.fromkeys(COUNTS, 0)
+    for row in entries:
+        unknown = row.result == ResultStatus.UNKNOWN
+        found["entries"] += 1
+        found["decided"] += row.decided
+        found["received"] += row.status == "complete"
+        found["failed"] += not row.passed and not unknown
+        found["unknown"] += unknown
+    return found
+
+
+def over(document: Document) -> bool:
+    """Whether nothing will change any more.
+
+    Who says nothing of that, as the proposal's own fields do not, ends with its last word.
+    """
+    said = document.get("final")
+    return said if isinstance(said, bool) else text(document, "status") in LAST
+
+
+def percent(document: Document) -> int:
+    """Return how much is decided, from 0 to 100, whatever is written; 100 only when all is."""
+    share = document.get("percent_complete")
+    if not isinstance(share, int | float):
+        return 0
+    return round(min(max(share, 0), 1) * 10_000) // 100
+
+
+def _told_counts(document: Document) -> Mapping[str, int] | None:
+    told = section(document, "counts")
+    return told if all(number(told, name) is not None for name in COUNTS) else None
+
+
+def _why(entry: Mapping[str, Any]) -> str:
+    """Return reason and message of an entry's verdict, or those of its error."""
+    error = section(entry, "error")
+    reason = text(entry, "reason") or text(error, "reason")
+    message = text(entry, "message") or text(error, "text")
+    return ": ".join(filter(None, (reason, message)))
+
+
+def _pod_says(entry: Mapping[str, Any]) -> str:
+    """Return what the Pod of an open entry waits for, in the cluster's words; empty if it runs."""
+    pod = section(entry, "pod")
+    reason, message = text(pod, "reason"), text(pod, "message")
+    if not reason:
+        return ""
+    return ": ".join(filter(None, (text(pod, "phase"), reason, message)))
+
+
+def held_up(document: Document) -> list[Held]:
+    """The open entries whose Pods do not run, or will not."""
+    return [
+        Held(
+            text(entry, "key"),
+            text(entry, "name"),
+            text(section(entry, "pod"), "reason"),
+            _pod_says(entry),
+        )
+        for entry in items(document, "plugins")
+        if _pod_says(entry)
+    ]
+
+
+def _failures(progress: Mapping[str, Any]) -> int:
+    listed = progress.get("failures")
+    return number(progress, "failures_total") or (len(listed) if isinstance(listed, list) else 0)
+
+
+def _counted(completed: int | None, total: int | None, failures: int) -> str:
+    if completed is None and total is None:
+        return ""
+    of = "" if total is None else f"/{total}"
+    bad = f" ({failures} failed)" if failures else ""
+    return f"{completed or 0}{of}{bad}"
+
+
+def _share(completed: int | None, total: int | None) -> float | None:
+    if completed is None or not total or total < 0:
+        return None
+    return min(max(completed / total, 0.0), 1.0)

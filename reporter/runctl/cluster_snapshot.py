@@ -1,0 +1,86 @@
+"""What `run --plugin cluster-snapshot` finds out before it starts: options, resources, rights."""
+
+import argparse
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from reporter.cli.cluster import TIMEOUT, said
+from reporter.cli.exits import CannotTell
+from reporter.collect.snapshot.choice import choose
+from reporter.collect.snapshot.options import read_options
+from reporter.collect.snapshot.rights import remarks, rights
+from reporter.collect.snapshot_plugin import PLUGIN, prepared, snapshot_objects, without_user
+from reporter.common.objects import section, text
+from reporter.errors import KubeError, NotFound
+from reporter.runctl.preflight import AT_ONCE
+from reporter.runctl.request import Request
+
+if TYPE_CHECKING:
+    from reporter.kube.api import KubeApi
+
+
+def with_snapshot(
+    wanted: Request,
+    options: argparse.Namespace,
+    namespace: str,
+    api: "KubeApi",
+    tell: Callable[[str], None],
+    *,
+    fixed_user: bool = True,
+) -> tuple[Request, tuple[dict[str, Any], ...]]:
+    """Return the request with the snapshot's account in it, and the objects it needs.
+
+    Both as they were where no snapshot is asked for by `--plugin`: a definition of that name in a
+    file gets no rights. Without `fixed_user` the platform gives users. Raises CannotTell.
+    """
+    if PLUGIN not in options.built_in:
+        return wanted, ()
+    chosen, problems = read_options(wanted.environment.get(PLUGIN, {}))
+    if problems:
+        options.error("\n".join(f"--plugin-env {PLUGIN}.{each}" for each in problems))
+    if gone := _gone(api, (each for each in chosen.namespaces if each != namespace)):
+        options.error(
+            "\n".join(f"--plugin-env {PLUGIN}.SNAPSHOT_NAMESPACES: {each}" for each in gone)
+        )
+    reading = api.reading()
+    try:
+        found = reading.discover()
+    except KubeError as error:
+        raise CannotTell(f"cannot list the cluster's API resources: {said(error)}") from None
+    finally:
+        reading.close()
+    for each in found.troubles:
+        tell(f"{each.group}/{each.version} is left out of the snapshot: {each.text}")
+    granted = rights(choose(found.resources, chosen).chosen, chosen)
+    definitions = tuple(
+        prepared(each if fixed_user else without_user(each), wanted.run, remarks(granted, chosen))
+        if each.name == PLUGIN
+        else each
+        for each in wanted.definitions
+    )
+    return (
+        replace(wanted, definitions=definitions, snapshot=PLUGIN),
+        snapshot_objects(wanted.run, namespace, granted),
+    )
+
+
+def _gone(api: "KubeApi", namespaces: Iterable[str]) -> list[str]:
+    """Say which namespaces are not there, a line each.
+
+    Without permission to look, creating the Role in it shows it.
+    """
+
+    def look(namespace: str) -> str:
+        try:
+            found = api.get("Namespace", None, namespace, timeout=TIMEOUT)
+        except NotFound:
+            return f"there is no namespace {namespace}"
+        except KubeError:
+            return ""
+        going = text(section(found, "metadata"), "deletionTimestamp")
+        return f"namespace {namespace} is being deleted" if going else ""
+
+    with ThreadPoolExecutor(AT_ONCE, "namespaces") as pool:
+        return [line for line in pool.map(look, namespaces) if line]

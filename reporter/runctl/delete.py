@@ -1,0 +1,120 @@
+"""`status-ctl delete`: takes a run out of the cluster, and leaves nothing of it."""
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from reporter.cli import cluster
+from reporter.cli.exits import FAILED, GOOD, CannotTell
+from reporter.cli.messages import tell
+from reporter.cli.quantities import wait_time
+from reporter.common.objects import text
+from reporter.errors import NotFound
+from reporter.run.view import over, uploaded
+from reporter.runctl.connection_file import remove_connection
+from reporter.runctl.existing import asked_there, named_run
+from reporter.runctl.expose import file_of, opens_nothing
+from reporter.runctl.remove import PATIENCE, Removal
+
+if TYPE_CHECKING:
+    from reporter.kube.api import KubeApi
+
+DESCRIPTION = """\
+Deletes a run: its aggregator with the results, its Jobs, and everything else that has its label,
+and waits until it is gone. The namespace is deleted too if the run has made it and nothing else is
+in it. It may be repeated.
+
+A run that is still running, or whose results were neither downloaded nor uploaded, is deleted only
+with --yes or after a question on the terminal.
+
+exit codes:
+  0    nothing of the run is left; with --yes, rights in a namespace that is not shown to you, and
+       may no longer exist, do not count
+  1    not deleted, or something is left; it says what and why
+  2    usage error
+  4    cannot tell: not reachable, forbidden, no such run
+  130  Ctrl-C"""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("name", metavar="RUN", help="the run's name, also as run/NAME")
+    parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
+    parser.add_argument(
+        "--timeout",
+        metavar="TIME",
+        type=wait_time,
+        default=PATIENCE,
+        help="how long to wait until everything is gone (default: 2m)",
+    )
+    cluster.cluster_arguments(
+        parser, everywhere=False, default="the context's, then status-reporter-RUN"
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Ask, delete, say what stays; return the exit code."""
+    with cluster.asking():
+        api, found, name = named_run(options, rights_too=True)
+        if (
+            not options.yes
+            and (doubt := _doubt(api, options, found, name))
+            and not _confirmed(name, doubt)
+        ):
+            tell(f"run {name} was not deleted: {doubt}; use --yes to delete it anyway")
+            return FAILED
+    kept, left = file_of(api, found, name), ""
+    removal = Removal(api, found, name, tell=tell, patience=options.timeout, unseen_too=options.yes)
+    try:
+        stays = removal.aggregator() or removal.rest() or removal.namespace()
+    finally:
+        # The file is known to be this run's only as long as its Secret is there.
+        if kept is not None and opens_nothing(api, found, name):
+            left = remove_connection(kept)
+            tell(f"not removed: {left}" if left else f"connection file {kept} deleted")
+    gone = ", ".join(f"{kind} {count}" for kind, count in sorted(removal.removed.items()))
+    if stays:
+        tell(f"something of run {name} is left:\n  " + "\n  ".join(stays))
+        if stays == removal.unseen():
+            tell("if these namespaces no longer exist, use --yes to delete the run")
+        return FAILED
+    if unseen := removal.unseen():
+        tell("rights may remain if these namespaces still exist:\n  " + "\n  ".join(unseen))
+    tell(f"run {name} deleted from namespace {found}: {gone or 'nothing was left'}")
+    return FAILED if left else GOOD
+
+
+def _doubt(api: "KubeApi", options: argparse.Namespace, namespace: str, name: str) -> str:
+    """Say why nobody may want to lose it; empty where there is no reason."""
+    try:
+        document = asked_there(options, namespace, name).look(entries=False).document
+    except CannotTell as error:
+        return str(error)
+    if document is None:
+        if any(_exists(api, kind, namespace, name) for kind in ("StatefulSet", "Job")):
+            return "its aggregator does not answer"
+        claims = (f"data-{name}-0", name)  # of a StatefulSet, of a Job
+        if any(_exists(api, "PersistentVolumeClaim", namespace, claim) for claim in claims):
+            return "its results are on a volume that would be deleted"
+        return ""
+    if not over(document):
+        return "it is still running"
+    if not (text(document, "retrieved_at") or uploaded(document)):
+        return "its results were not downloaded"
+    return ""
+
+
+def _exists(api: "KubeApi", kind: str, namespace: str, name: str) -> bool:
+    try:
+        api.get(kind, namespace, name, timeout=cluster.TIMEOUT)
+    except NotFound:
+        return False
+    return True
+
+
+def _confirmed(name: str, doubt: str) -> bool:
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return False
+    sys.stderr.write(f"Delete run {name}? {doubt[:1].upper()}{doubt[1:]}. [y/N] ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() in {"y", "yes"}

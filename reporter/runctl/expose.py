@@ -1,0 +1,236 @@
+"""A run that is reached from outside the cluster: its certificates, address, connection file."""
+
+import argparse
+import base64
+import math
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from reporter.cli.cluster import TIMEOUT, words
+from reporter.cli.exits import CannotTell, Unusable
+from reporter.common.objects import section, text
+from reporter.errors import Forbidden, KubeError, NotFound
+from reporter.run.connection_file import ConnectionFile, UnusableFile
+from reporter.run.duration import longest
+from reporter.run.options import RunOptions, StatusTls, status_name
+from reporter.run.pod_status import ReadOutcome
+from reporter.runctl.by_http import ByHttp
+from reporter.runctl.connection_file import (
+    create_connection,
+    own_place,
+    read_connection,
+    remove_connection,
+    write_connection,
+)
+from reporter.runctl.origin import by_connection
+from reporter.runctl.outside import balancer_urls, inside_url, node_urls, status_host
+from reporter.runctl.run_status import find_aggregator
+
+if TYPE_CHECKING:
+    from reporter.kube.api import KubeApi
+
+AFTERWARDS: Final = 48 * 3600.0
+"""Seconds for which the certificates are good after the last plugin: for the results."""
+_NEEDS = "--expose requires the extra [aggregator] of the package: {} is not installed"
+_LATER: Final = """\
+connection file: {path}, so far with the address inside the cluster; once the Service has one
+outside of it, set host_address in the file to https://ADDRESS:PORT:
+  kubectl get service {name} -n {namespace}"""
+_SETTLING: Final = 15.0  # seconds in which a node's rules or a balancer may learn of the Pod
+_ANSWER: Final = 3.0
+_PAUSE: Final = 0.5
+
+
+def arguments(group: Any) -> None:
+    """Declare the options."""
+    group.add_argument(
+        "--expose",
+        choices=("nodeport", "loadbalancer"),
+        default="",
+        help="make the status reachable from outside the cluster, by a Service of that type, with "
+        "TLS and a client certificate; writes the connection file",
+    )
+    group.add_argument(
+        "--connection",
+        metavar="FILE",
+        type=Path,
+        help="where --expose writes the connection file (default: your state directory)",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What the status listener gets, and the connection file of those who read it."""
+
+    tls: StatusTls
+    path: Path
+    connection: ConnectionFile
+
+    def create(self) -> None:
+        """Write the connection file, with the address inside the cluster. Raises Unusable.
+
+        It is the only copy of the client's key, so it is there before the run.
+        """
+        try:
+            create_connection(self.path, self.connection)
+        except FileExistsError:
+            raise Unusable(self._exists()) from None
+        except OSError as error:
+            raise Unusable(f"cannot write {self.path}: {error.strerror}") from None
+
+    def in_the_way(self) -> list[str]:
+        """Say that there is such a file already."""
+        return [self._exists()] if os.path.lexists(self.path) else []
+
+    def remove(self) -> str:
+        """Remove the connection file: there is no run. Return why it is still there, if it is."""
+        return remove_connection(self.path)
+
+    def point_to(self, url: str) -> None:
+        """Put the address into the connection file. Raises CannotTell."""
+        try:
+            write_connection(self.path, replace(self.connection, address=url))
+        except OSError as error:
+            raise CannotTell(f"cannot write {self.path}: {error.strerror}") from None
+
+    def trouble(self, url: str) -> str:
+        """Return why the status is not reached there; nothing if it is."""
+        with_url = by_connection(replace(self.connection, address=url))
+        try:
+            look = ByHttp(with_url).look(_ANSWER, entries=False)
+        finally:
+            with_url.close()
+        return "" if look.outcome is ReadOutcome.OK else look.detail
+
+    def _exists(self) -> str:
+        return f"{self.path} exists: delete it, or name another file with --connection"
+
+
+def access(
+    options: argparse.Namespace, chosen: RunOptions, environ: Mapping[str, str] = os.environ
+) -> Access:
+    """Make the certificates of the run's status listener and of its readers. Raises CannotTell."""
+    try:
+        from reporter.pki.status import issue_status
+    except ModuleNotFoundError as error:
+        raise CannotTell(_NEEDS.format(error.name)) from None
+    path = options.connection or own_place(environ)
+    if path is None:
+        raise CannotTell("no home directory found: set --connection")
+    run, namespace, now = chosen.run, chosen.namespace, time.time()
+    name = status_host(run, namespace)
+    seconds = longest(chosen.plan, chosen.launch) + AFTERWARDS
+    # Whoever makes a port-forward with other programs connects to this machine.
+    made = issue_status([name, "localhost", "127.0.0.1", "::1"], now=now, seconds=seconds)
+    connection = ConnectionFile(
+        inside_url(run, namespace),
+        now,
+        made.ca.decode("ascii"),
+        made.client.certificate.decode("ascii"),
+        made.client.key.decode("ascii"),
+        name,
+    )
+    tls = StatusTls(
+        certificate=made.server.certificate, private_key=made.server.key, client_ca=made.ca
+    )
+    return Access(tls, path, connection)
+
+
+def publish(
+    api: "KubeApi",
+    chosen: RunOptions,
+    kept: Access,
+    tell: Callable[[str], None],
+    *,
+    patience: float,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> None:
+    """Wait at most `patience` seconds for an address, put it into the file, and say what it is."""
+    end, settled = clock() + patience, None
+    while True:
+        try:
+            found, trouble = _urls(api, chosen), ""
+        except KubeError as error:
+            found, trouble = [], words(error)
+        if found:
+            settled = settled or min(end, clock() + _SETTLING)
+            reached = next((url for url in found if not kept.trouble(url)), "")
+            if reached or clock() >= settled:
+                _point(kept, reached or found[0], tell)
+                if not reached:
+                    tell(f"it is not reachable from here: {kept.trouble(found[0])}")
+                return
+        elif clock() >= end:
+            why = trouble or f"service/{status_name(chosen.run)} has no address yet"
+            name = status_name(chosen.run)
+            tell(why)
+            tell(_LATER.format(name=name, namespace=chosen.namespace, path=kept.path))
+            return
+        sleep(_PAUSE)
+
+
+def _point(kept: Access, url: str, tell: Callable[[str], None]) -> None:
+    try:
+        kept.point_to(url)
+    except CannotTell as error:
+        tell(str(error))
+        tell(f"the status is at {url}; set host_address in {kept.path} to it")
+        return
+    tell(f"the status is at {url}; connection file: {kept.path}")
+
+
+def file_of(
+    api: "KubeApi", namespace: str, run: str, environ: Mapping[str, str] = os.environ
+) -> Path | None:
+    """Return the connection file in its usual place, if it is the one of this run."""
+    path = own_place(environ)
+    if path is None:
+        return None
+    try:
+        kept = read_connection(path, now=time.time(), max_age=math.inf)
+        if kept.server_name != status_host(run, namespace):
+            return None
+        secret = api.get("Secret", namespace, status_name(run), timeout=TIMEOUT)
+    except (OSError, UnusableFile, KubeError):
+        return None
+    # A run of that name in another cluster has another authority.
+    authority = base64.b64encode(kept.ca.encode()).decode()
+    return path if text(section(secret, "data"), "ca.crt") == authority else None
+
+
+def opens_nothing(api: "KubeApi", namespace: str, run: str) -> bool:
+    """Return whether the certificates of the run's status listener have gone."""
+    try:
+        api.get("Secret", namespace, status_name(run), timeout=TIMEOUT)
+    except NotFound:
+        return True
+    except KubeError:
+        return False
+    return False
+
+
+def printed(chosen: RunOptions, kept: Access, options: argparse.Namespace) -> list[str]:
+    """Return what somebody has to know who prints the objects instead of creating them."""
+    name = status_name(chosen.run)
+    told = [f"secret/{name} has the key of the status listener: keep the output private"]
+    if options.connection is None:
+        return [*told, "no connection file is written; --connection FILE writes one"]
+    return [*told, _LATER.format(name=name, namespace=chosen.namespace, path=kept.path)]
+
+
+def _urls(api: "KubeApi", chosen: RunOptions) -> list[str]:
+    """Return where the Service is reached, as far as that is known. Raises KubeError."""
+    service = api.get("Service", chosen.namespace, status_name(chosen.run), timeout=TIMEOUT)
+    if chosen.expose == "loadbalancer":
+        return balancer_urls(service)
+    pod, _ = find_aggregator(api, chosen.namespace, run=chosen.run, timeout=TIMEOUT)
+    try:
+        node = api.get("Node", None, text(section(pod, "spec"), "nodeName"), timeout=TIMEOUT)
+    except (Forbidden, NotFound):
+        node = {}
+    return node_urls(service, pod, node)

@@ -1,0 +1,244 @@
+"""`status-ctl logs`: what the containers of a run have written, of all its Pods at once."""
+
+import argparse
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from enum import Enum, auto
+from random import random
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from reporter.cli import cluster
+from reporter.cli.exits import GOOD, CannotTell
+from reporter.cli.messages import tell
+from reporter.common.objects import items, section, text
+from reporter.common.retry import next_delay
+from reporter.common.text import clean
+from reporter.errors import InvalidRequest, KubeError, NotFound, Unavailable
+from reporter.run.names import key_of, selector
+from reporter.run.plan import GLOBAL
+from reporter.run.view import over
+from reporter.runctl.aggregator_pod import CONTAINER
+from reporter.runctl.existing import asked_there, named_run
+from reporter.runctl.log_lines import LogLines
+
+if TYPE_CHECKING:
+    from reporter.kube.api import KubeApi
+
+DESCRIPTION = """\
+Prints the logs of a run's Pods, each line after the Pod and container that wrote it. With -f it
+follows them, also those of Pods that start later, until the run is over.
+
+Pods of plugins that are done are usually deleted; their logs are among the results, below podlogs/.
+
+exit codes:
+  0    the logs were printed
+  2    usage error
+  4    cannot tell: not reachable, forbidden, no such run, no Pod that fits, the run was deleted
+  130  Ctrl-C"""
+
+_PAUSE: Final = 1.0
+_FIRST: Final = 0.5  # seconds before a stream that was cut is opened again, at first and at most
+_LATEST: Final = 30.0
+_STATUSES: Final = ("initContainerStatuses", "containerStatuses")
+_LAST_WORDS: Final = 5.0  # seconds for what is still on its way when the run is over
+_LONGEST: Final = 64 * 1024  # bytes of a line
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("name", metavar="RUN", help="the run's name, also as run/NAME")
+    parser.add_argument("--plugin", metavar="PLUGIN", help="only the Pods of this plugin")
+    parser.add_argument("--node", metavar="NODE", help="only the Pods of plugins for this node")
+    parser.add_argument("-f", "--follow", action="store_true", help="follow the logs")
+    cluster.cluster_arguments(
+        parser, everywhere=False, default="the context's, then status-reporter-RUN"
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Find the Pods, print, and return the exit code."""
+    with cluster.asking():
+        api, found, name = named_run(options)
+        logs = Logs(api, found, name, options)
+        logs.follow() if options.follow else logs.print_all()
+    return GOOD
+
+
+class _Container(NamedTuple):
+    """What writes one log; `made` is another one after a restart, and in a new Pod of that name."""
+
+    pod: str
+    name: str
+    made: str
+    aggregators: bool
+
+
+class _Seen(Enum):
+    """What has become of a container; REPLACED: another one has its name, its log can be read."""
+
+    RUNNING = auto()
+    ENDED = auto()
+    REPLACED = auto()
+    GONE = auto()
+
+
+class Logs:
+    """The logs of one run."""
+
+    def __init__(
+        self, api: "KubeApi", namespace: str, run: str, options: argparse.Namespace
+    ) -> None:
+        self._api, self._namespace, self._run = api, namespace, run
+        self._options, self._plugin, self._node = options, options.plugin, options.node
+        self._lock, self._over = threading.Lock(), threading.Event()
+
+    def print_all(self) -> None:
+        """Print what there is, one container after the other. Raises KubeError, CannotTell."""
+        containers = list(self._containers())
+        if not containers:
+            raise CannotTell(
+                f"no Pod of run {self._run} matches; the logs of deleted Pods are in the results, "
+                f"below podlogs/: status-ctl retrieve {self._run}"
+            )
+        for each in containers:
+            try:
+                self._print(each)
+            except (NotFound, InvalidRequest) as error:
+                # Pods of plugins go while we print; that costs no other's lines.
+                tell(f"{self._whose(each)} {cluster.words(error)}")
+
+    def follow(self) -> None:
+        """Print lines as they come, until the run is over. Raises KubeError."""
+        run = asked_there(self._options, self._namespace, self._run)
+        threads: dict[_Container, threading.Thread] = {}
+        said = ""
+        while True:
+            look = run.look(entries=False)
+            try:
+                found, trouble = list(self._containers()), ""
+            except Unavailable as error:
+                found, trouble = [], cluster.words(error)
+            if trouble and trouble != said:
+                tell(f"{trouble}; waiting")
+            said = trouble
+            for each in found:
+                if each not in threads:
+                    # Daemons: the aggregator's own log ends only with its Pod.
+                    threads[each] = threading.Thread(target=self._follow, args=(each,), daemon=True)
+                    threads[each].start()
+            if look.document is not None and over(look.document):
+                self._over.set()
+                end = time.monotonic() + _LAST_WORDS
+                for each, thread in threads.items():
+                    if not each.aggregators:
+                        thread.join(max(end - time.monotonic(), 0.0))
+                return
+            time.sleep(_PAUSE)
+
+    def _containers(self) -> Iterator[_Container]:
+        """Yield all that have begun to write and were asked for."""
+        for pod in self._api.list_all("Pod", self._namespace, selector(self._run)):
+            if not self._wanted(pod):
+                continue
+            name = text(section(pod, "metadata"), "name")
+            for kind in _STATUSES:
+                for container in items(section(pod, "status"), kind):
+                    begun = "waiting" not in section(container, "state")
+                    if begun or section(container, "lastState"):
+                        made = text(container, "containerID")
+                        own = key_of(pod) is None  # no plugin's
+                        yield _Container(name, text(container, "name"), made, own)
+
+    def _wanted(self, pod: Mapping[str, Any]) -> bool:
+        if self._plugin is None and self._node is None:
+            return True
+        key = key_of(pod)
+        if key is None:
+            return False
+        fits = self._plugin in {None, key.plugin}
+        return fits and (self._node is None or (key.node == self._node != GLOBAL))
+
+    def _follow(self, container: _Container) -> None:
+        """Print a log as it comes; a stream that is cut goes on where it was, a little later."""
+        lines, tries, seen = LogLines(_LONGEST), 0, _Seen.RUNNING
+        while True:
+            lines.begin()
+            stream = self._api.stream_log(
+                self._namespace,
+                container.pod,
+                container.name,
+                follow=seen is not _Seen.REPLACED,
+                previous=seen is _Seen.REPLACED,
+                stamped=True,
+                since=lines.since,
+                silence=None,
+            )
+            whole = True
+            try:
+                for piece in stream:
+                    if found := lines.take(piece):
+                        tries = 0
+                        self._put(container, found)
+                self._put(container, lines.flush())
+            except Unavailable:
+                whole = False
+            except KubeError as error:
+                with self._lock:
+                    tell(f"{self._whose(container)} {error}")
+                return
+            over = self._over.is_set()
+            seen = self._seen(container)
+            if seen is _Seen.GONE or (whole and (over or seen is not _Seen.RUNNING)):
+                return
+            tries += 1
+            self._over.wait(next_delay(tries, random, first=_FIRST, longest=_LATEST))
+            if over:
+                time.sleep(_FIRST)  # no wait for what has come about already
+
+    def _seen(self, container: _Container) -> "_Seen":
+        """Return what has become of the container; while nobody says, that it runs."""
+        try:
+            pod = self._api.get_pod(self._namespace, container.pod, timeout=cluster.TIMEOUT)
+        except NotFound:
+            return _Seen.GONE
+        except KubeError:
+            return _Seen.RUNNING
+        for kind in _STATUSES:
+            for found in items(section(pod, "status"), kind):
+                if text(found, "name") != container.name:
+                    continue
+                if text(found, "containerID") == container.made:
+                    ended = section(found, "state", "terminated")
+                    return _Seen.ENDED if ended else _Seen.RUNNING
+                before = section(found, "lastState", "terminated")
+                if text(before, "containerID") == container.made:
+                    return _Seen.REPLACED
+        return _Seen.GONE
+
+    def _print(self, container: _Container) -> None:
+        rest = b""
+        stream = self._api.stream_log(self._namespace, container.pod, container.name)
+        for piece in stream:
+            *lines, rest = (rest + piece).split(b"\n")
+            self._put(container, lines)
+            if len(rest) > _LONGEST:
+                self._put(container, [rest])
+                rest = b""
+        if rest:
+            self._put(container, [rest])
+
+    def _whose(self, container: _Container) -> str:
+        # `sonobuoy retrieve` finds the aggregator by the name of its container, people do not.
+        ours = container.aggregators and container.name == CONTAINER
+        return f"[{container.pod}/{'aggregator' if ours else container.name}]"
+
+    def _put(self, container: _Container, lines: list[bytes]) -> None:
+        whose = self._whose(container)
+        with self._lock:
+            for line in lines:
+                written = line.decode(errors="replace")
+                indent = written[: len(written) - len(written.lstrip(" "))]
+                sys.stdout.write(f"{whose} {indent}{clean(written, _LONGEST)}\n")
+            sys.stdout.flush()

@@ -1,0 +1,213 @@
+"""Where the status of a run comes from: a URL, a connection file, or the aggregator's Pod.
+
+A source that was named wins, and then no other is tried; otherwise the first of these that there
+is. How the status is shown is not here.
+"""
+
+import argparse
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn, Protocol
+
+from reporter.cli import cluster
+from reporter.cli.exits import CannotTell
+from reporter.cli.messages import tell
+from reporter.cli.quantities import length
+from reporter.common.private_file import as_file
+from reporter.run.connection_file import ConnectionFile, UnusableFile
+from reporter.run.names import is_run_name
+from reporter.run.view import Look
+from reporter.runctl.by_http import ByHttp
+from reporter.runctl.connection_file import TRADITIONAL, own_place, read_connection
+from reporter.runctl.server import ANSWER, StatusServer
+from reporter.runctl.tls import Address
+
+if TYPE_CHECKING:
+    from reporter.runctl.by_cluster import ByCluster
+
+HINTS = """\
+no run given, and none found. Try one of these:
+  status-ctl {command} RUN [--context NAME]
+      a run in a cluster, started by `status-ctl run`
+  status-ctl {command} -n NAMESPACE [--context NAME]
+      the run of the aggregator in that namespace
+  status-ctl {command} --url https://HOST:PORT --ca ca.pem --cert client.crt --key client.key
+      the run whose status listener is there
+  status-ctl {command} --connection FILE
+      the same, with the file of `status-ctl run --expose` or `status-aggregator certs`"""
+_VARIABLES = {"url": "STATUS_CTL_URL", "ca": "STATUS_CTL_CA"} | {
+    "cert": "STATUS_CTL_CERT",
+    "key": "STATUS_CTL_KEY",
+}
+
+
+class Origin(Protocol):
+    """Something that can be asked again and again how a run is."""
+
+    pause: float
+    """Seconds between two looks that make sense."""
+    name: str
+
+    def look(self, timeout: float = ANSWER, *, entries: bool = True) -> Look:
+        """Ask. Whatever goes wrong is an outcome. Without `entries` they may be left out."""
+
+    @property
+    def server(self) -> StatusServer:
+        """The status listener, once a look has reached it. Raises CannotTell."""
+
+
+def arguments(parser: argparse.ArgumentParser, *, named: bool = True) -> None:
+    """Declare the options that say where the status comes from, and RUN where it is `named`."""
+    if named:
+        parser.add_argument(
+            "run_name",
+            metavar="RUN",
+            nargs="?",
+            type=run_name,
+            help="the run's name in the cluster, as NAME or run/NAME (default: the only one)",
+        )
+    group = parser.add_argument_group(
+        "where the status comes from",
+        "without any of these: the connection file of `status-ctl run --expose`, then the cluster",
+    )
+    group.add_argument("--url", metavar="URL", help="the status listener (or STATUS_CTL_URL)")
+    group.add_argument("--ca", metavar="FILE", help="CA of its certificate (STATUS_CTL_CA)")
+    group.add_argument("--cert", metavar="FILE", help="your client certificate (STATUS_CTL_CERT)")
+    group.add_argument(
+        "--key", metavar="FILE", help="key of your client certificate (STATUS_CTL_KEY)"
+    )
+    group.add_argument("--connection", metavar="FILE", help="use only this connection file")
+    group.add_argument(
+        "--max-age",
+        metavar="TIME",
+        type=length,
+        help="maximum age of a connection file, as 48h or 30m (default: 48h, none for the file of "
+        "`run --expose`)",
+    )
+    cluster.cluster_arguments(parser, everywhere=True)
+
+
+def choose(
+    options: argparse.Namespace,
+    environ: Mapping[str, str] = os.environ,
+    traditional: Path = TRADITIONAL,
+) -> Origin:
+    """Return where to ask. Raises CannotTell with what to do when there is nothing.
+
+    `traditional` is where other tools of this kind leave their connection file.
+    """
+    by_flag = [name for name in ("url", "connection") if getattr(options, name)]
+    if options.run_name:
+        if by_flag:
+            options.error(f"a RUN and --{by_flag[0]} cannot be used together")
+        return by_cluster(options, options.run_name)
+    if cluster.named(options):
+        by_flag.append("namespace")
+    if len(by_flag) > 1:
+        options.error("use only one of --url, --connection and the cluster options")
+    if not by_flag and environ.get(_VARIABLES["url"]):
+        by_flag.append("url")
+    if "url" not in by_flag and (options.ca or options.cert or options.key):
+        options.error("--ca, --cert and --key require --url (or STATUS_CTL_URL)")
+    match by_flag:
+        case ["url"]:
+            return ByHttp(by_url(options, environ))
+        case ["connection"]:
+            return _by_file(Path(options.connection), options)
+        case ["namespace"]:
+            return by_cluster(options)
+    refused = []
+    for path in filter(None, (own_place(environ), traditional)):
+        try:
+            return _by_file(path, options, absent_is_fine=True)
+        except FileNotFoundError:
+            continue
+        except CannotTell as error:
+            refused.append(str(error))
+    for line in refused:
+        tell(line)
+    if cluster.reachable(environ):
+        return by_cluster(options)
+    raise CannotTell(HINTS.format(command=options.command))
+
+
+def by_cluster(options: argparse.Namespace, run: str = "") -> "ByCluster":
+    """Return the run in the cluster, the one named or the one that there is. Raises CannotTell."""
+    # Here, because a URL needs none of it.
+    from reporter.runctl.by_cluster import ByCluster
+
+    return ByCluster(options, run)
+
+
+def run_name(written: str) -> str:
+    """Return the name of a run as it is written: NAME or run/NAME. ValueError for another form."""
+    name = written.removeprefix("run/")
+    if not is_run_name(name):
+        raise argparse.ArgumentTypeError(f"not a run name: {written!r}")
+    return name
+
+
+def by_url(options: argparse.Namespace, environ: Mapping[str, str]) -> StatusServer:
+    """Return the server that options and environment name; a usage error where they are wrong.
+
+    With a URL among the options the environment has no say: its certificates are for another one.
+    """
+    own = {} if options.url else environ
+    chosen = {
+        name: getattr(options, name) or own.get(variable, "")
+        for name, variable in _VARIABLES.items()
+    }
+    if bool(chosen["cert"]) < bool(chosen["key"]):
+        options.error("--key requires --cert")
+    ca, _, _ = (_pem(options, chosen[name]) for name in ("ca", "cert", "key"))
+    try:
+        return StatusServer(Address(chosen["url"], ca, chosen["cert"], chosen["key"]))
+    except (OSError, ValueError) as error:
+        _usage(options, str(error))
+
+
+def _pem(options: argparse.Namespace, path: str) -> str:
+    try:
+        return Path(path).read_text() if path else ""
+    except (OSError, UnicodeDecodeError) as error:
+        cause = error.strerror if isinstance(error, OSError) else "not PEM"
+        _usage(options, f"cannot read {path}: {cause}")
+
+
+def by_connection(connection: ConnectionFile) -> StatusServer:
+    """Return the server that a connection file names. ValueError where it cannot be used."""
+    with (
+        as_file(connection.certificate.encode()) as certificate,
+        as_file(connection.key.encode()) as key,
+    ):
+        shown = bool(connection.certificate)
+        return StatusServer(
+            Address(
+                connection.address,
+                connection.ca,
+                certificate if shown else "",
+                key if shown else "",
+                connection.server_name,
+            )
+        )
+
+
+def _by_file(path: Path, options: argparse.Namespace, *, absent_is_fine: bool = False) -> ByHttp:
+    try:
+        connection = read_connection(path, now=time.time(), max_age=options.max_age)
+        return ByHttp(by_connection(connection))
+    except UnusableFile as error:
+        raise CannotTell(f"{path} {error}") from None
+    except FileNotFoundError:
+        if absent_is_fine:
+            raise
+        raise CannotTell(f"{path} does not exist") from None
+    except ValueError as error:
+        raise CannotTell(f"{path} is invalid: {error}") from None
+
+
+def _usage(options: argparse.Namespace, why: str) -> NoReturn:
+    options.error(why)
+    raise AssertionError("error() does not return")

@@ -1,0 +1,247 @@
+"""What speaks against a run, asked of the API server before anything exists.
+
+Every object, and of each plugin a Pod and what will make it, is created as a dry run: that names
+missing rights (also those that cannot be granted on), admission policies, quotas, Pod Security and
+accounts that do not exist. All answers together are the answer.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from reporter.cli.cluster import TIMEOUT, words
+from reporter.common.objects import items, section, text
+from reporter.errors import AlreadyExists, Forbidden, KubeError, NotFound
+from reporter.runctl.create import INSTEAD, Object, advice, place, shown
+
+if TYPE_CHECKING:
+    from reporter.kube.api import KubeApi
+
+AT_ONCE = 8
+ACCOUNT = "default"
+_ACCOUNT_WAIT = 15.0  # seconds in which a new namespace gets its account
+_PAUSE = 0.05
+_NODES = 20
+_STRANGERS = "app.kubernetes.io/part-of!=status-reporter"
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A Pod template and whose it is, as `plugin cis`.
+
+    `made_by` is the Job that will make such a Pod, where it is no object of its own.
+    """
+
+    whose: str
+    pod: Object
+    made_by: Object | None = None
+
+
+@dataclass(slots=True)
+class Checked:
+    """What was found; `conditions` says whether the verdicts may be written on the Jobs."""
+
+    problems: list[str] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+    conditions: bool = True
+
+
+def wait_for_account(
+    api: "KubeApi",
+    namespace: str,
+    *,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> None:
+    """Return when a new namespace has its account: before, every Pod is refused. KubeError."""
+    end = clock() + _ACCOUNT_WAIT
+    while True:
+        try:
+            api.get("ServiceAccount", namespace, ACCOUNT, timeout=TIMEOUT)
+            return
+        except NotFound:
+            if clock() >= end:
+                raise
+            sleep(_PAUSE)
+
+
+def check(
+    api: "KubeApi",
+    namespace: str,
+    objects: Sequence[Object],
+    templates: Sequence[Template],
+    pull_secrets: Sequence[str],
+    *,
+    nodes: Sequence[str] = (),
+    shared: bool,
+) -> Checked:
+    """Ask all of it at once. `shared` says that the namespace is not the run's own.
+
+    Only the first of the `nodes`, which were given by name, are looked up.
+    """
+    found = Checked()
+    own = frozenset(
+        text(section(each, "metadata"), "name")
+        for each in objects
+        if text(each, "kind") == "ServiceAccount"
+    )
+    with ThreadPoolExecutor(AT_ONCE, "check") as pool:
+        answers = [
+            *(pool.submit(_object, api, namespace, each) for each in objects),
+            *(pool.submit(_pod, api, namespace, each, own) for each in templates),
+            *(
+                pool.submit(_pull_secret, api, namespace, "--image-pull-secret", name)
+                for name in pull_secrets
+            ),
+            *(pool.submit(_node, api, name) for name in nodes[:_NODES]),
+        ]
+        # The kubelet tries without them, and a controller may yet copy them into the namespace.
+        doubts = [
+            pool.submit(_pull_secret, api, namespace, whose, name)
+            for whose, name in _pull_secrets(templates, pull_secrets)
+        ]
+        strangers = pool.submit(_strangers, api, namespace) if shared else None
+        for answer in answers:
+            said = answer.result()
+            if _NO_NAMESPACE.format(namespace) in said:
+                # Each answer says it, and one is enough.
+                said = f"there is no namespace {namespace}; --create-namespace creates it"
+            if said == _CONDITIONS:
+                found.conditions = False
+            elif said and said not in found.problems:
+                found.problems.append(said)
+    found.remarks += [remark for doubt in doubts if (remark := doubt.result())]
+    if strangers is not None and (remark := strangers.result()):
+        found.remarks.append(remark)
+    return found
+
+
+def check_namespace(api: "KubeApi", wanted: Object) -> tuple[str, bool]:
+    """Say what speaks against a new namespace, and whether it could be made now.
+
+    One of that name that is being deleted is waited for, so nothing speaks against it.
+    """
+    name = text(section(wanted, "metadata"), "name")
+    try:
+        api.create("Namespace", None, wanted, dry_run=True, timeout=TIMEOUT)
+    except AlreadyExists as error:
+        try:
+            standing = api.get("Namespace", None, name, timeout=TIMEOUT)
+        except KubeError:
+            standing = {}
+        going = "deletionTimestamp" in section(standing, "metadata")
+        return "" if going else f"{shown(wanted)}: {words(error)}; {advice(wanted)}", False
+    except KubeError as error:
+        instead = INSTEAD if isinstance(error, Forbidden) else ""
+        return f"{shown(wanted)}: {words(error)}{instead}", False
+    return "", True
+
+
+_CONDITIONS = "conditions"
+_NO_NAMESPACE = 'namespaces "{}" not found'
+
+
+def _object(api: "KubeApi", namespace: str, wanted: Object) -> str:
+    kind = text(wanted, "kind")
+    name, where = shown(wanted, namespace), place(wanted, namespace)
+    try:
+        api.create(kind, where, wanted, dry_run=True, timeout=TIMEOUT)
+    except NotFound as error:
+        if where and where != namespace and _NO_NAMESPACE.format(where) in words(error):
+            return f"there is no namespace {where}"
+        # A user without permission to bind every Role is asked about a Role that is not there yet;
+        # the server calls it a RoleBinding of that name.
+        role = text(section(wanted, "roleRef"), "name")
+        if kind in {"RoleBinding", "ClusterRoleBinding"} and f'"{role}"' in words(error):
+            return ""
+        return f"{name}: {words(error)}"
+    except AlreadyExists as error:
+        return f"{name}: {words(error)}; {advice(wanted)}"
+    except Forbidden as error:
+        if kind == "Role" and _without_conditions(api, namespace, wanted):
+            return _CONDITIONS
+        return f"{name}: {words(error)}"
+    except KubeError as error:
+        return f"{name}: {words(error)}"
+    return ""
+
+
+def _without_conditions(api: "KubeApi", namespace: str, role: Object) -> bool:
+    """Return whether only the right to write the status of Jobs cannot be granted on."""
+    rules = list(items(role, "rules"))
+    reading = [
+        {**each, "verbs": ["get"]} if each.get("resources") == ["jobs/status"] else each
+        for each in rules
+    ]
+    if reading == rules:
+        return False
+    try:
+        api.create("Role", namespace, {**role, "rules": reading}, dry_run=True, timeout=TIMEOUT)
+    except KubeError:
+        return False
+    return True
+
+
+def _pod(api: "KubeApi", namespace: str, template: Template, own: frozenset[str]) -> str:
+    spec = dict(section(template.pod, "spec"))
+    if text(spec, "serviceAccountName") in own:
+        # It does not exist yet, and what is refused for an account is refused for any.
+        spec["serviceAccountName"] = ACCOUNT
+    metadata: Mapping[str, Any] = section(template.pod, "metadata")
+    body = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {**metadata, "name": "status-reporter-check"},
+        "spec": spec,
+    }
+    # A mistake in the Pod would be reported for its maker again.
+    for each in filter(None, (body, template.made_by)):
+        kind = text(each, "kind")
+        try:
+            api.create(kind, namespace, each, dry_run=True, timeout=TIMEOUT)
+        except KubeError as error:
+            return f"{template.whose}: its {kind} would be refused: {words(error)}"
+    return ""
+
+
+def _pull_secrets(templates: Sequence[Template], given: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield whose they are, and their names: what templates have beside those of the option."""
+    for template in templates:
+        for each in items(section(template.pod, "spec"), "imagePullSecrets"):
+            if (name := text(each, "name")) and name not in given:
+                yield f"{template.whose}: imagePullSecrets", name
+
+
+def _pull_secret(api: "KubeApi", namespace: str, whose: str, name: str) -> str:
+    said = f"{whose} {name}: there is no such Secret in namespace {namespace}"
+    return said if _missing(api, "Secret", namespace, name) else ""
+
+
+def _node(api: "KubeApi", name: str) -> str:
+    return f"--node {name}: there is no such node" if _missing(api, "Node", None, name) else ""
+
+
+def _missing(api: "KubeApi", kind: str, namespace: str | None, name: str) -> bool:
+    try:
+        api.get(kind, namespace, name, timeout=TIMEOUT)
+    except NotFound:
+        return True
+    except KubeError:
+        return False  # without permission to read it, it can be named all the same
+    return False
+
+
+def _strangers(api: "KubeApi", namespace: str) -> str:
+    for kind in ("Pod", "Secret"):
+        try:
+            listed = api.list_page(kind, namespace, _STRANGERS, limit=1, timeout=TIMEOUT)
+        except KubeError:
+            continue
+        if listed.items:
+            return (
+                f"namespace {namespace} is shared: whoever controls the run's aggregator can read "
+                "every Secret in it; without -n a run has a namespace of its own"
+            )
+    return ""

@@ -1,0 +1,214 @@
+"""Waiting until a run's aggregator is ready, and saying in words why it is not."""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from reporter.cli.cluster import TIMEOUT, words
+from reporter.cli.exits import USAGE
+from reporter.common.objects import items, number, section, text
+from reporter.errors import Forbidden, KubeError, NotFound
+from reporter.jobs.finding import Finding, Weight
+from reporter.jobs.pod import diagnose_pod
+from reporter.jobs.reporter_log import complaints
+from reporter.run.names import selector
+from reporter.run.pod_status import newest_first
+from reporter.runctl.aggregator_pod import CONTAINER, EVERY_RUN
+from reporter.runctl.create import Object
+
+if TYPE_CHECKING:
+    from reporter.kube.api import KubeApi
+
+PATIENCE = 120.0
+_PAUSE = 0.25  # seconds between two looks, and after the first seconds
+_LATER = 1.0
+_SETTLED = 5.0  # seconds after which a Pod that cannot be scheduled is worth a word
+_UNPULLED = 45.0
+"""Seconds after which an image that cannot be pulled is not waited for any longer.
+
+The kubelet tries it again after 10 s and after 20 s more, and shows the failure until the image is
+here: a registry that was away for a moment does no harm.
+"""
+_AT_ONCE = frozenset({"image-trouble", "config-trouble", "crash-loop", "start-trouble"})
+_CLAIM = (
+    "The volume claim {} is pending: name a storage class with --storage-class, or run with "
+    "--storage none."
+)
+_IMAGE = (
+    "The image is {}: to use another one, delete the run and start it again with --image or "
+    "STATUS_CTL_IMAGE."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Time:
+    """The clocks of a wait: monotonic, of the wall, and how to pass time."""
+
+    clock: Callable[[], float] = time.monotonic
+    wall: Callable[[], float] = time.time
+    sleep: Callable[[float], None] = time.sleep
+
+
+def wait_ready(
+    api: "KubeApi",
+    namespace: str,
+    run: str,
+    tell: Callable[[str], None],
+    *,
+    patience: float = PATIENCE,
+    ends: bool = False,
+    times: Time | None = None,
+) -> list[str]:
+    """Return nothing once the run's aggregator is ready, else why not after `patience` seconds.
+
+    That is earlier where an image cannot be pulled. An aggregator that `ends` is a Job's, and may
+    have ended with its verdict before anybody saw it ready.
+
+    Obstacles are reported as soon as they are known, each line once. Raises Forbidden without
+    permission to read the Pod: then waiting is useless.
+    """
+    times = times or Time()
+    began, told, seen = times.clock(), set[str](), False
+    unpulled: float | None = None  # since when
+    kind = "Job" if ends else "StatefulSet"
+    while True:
+        late = times.clock() >= began + patience
+        settled = late or times.clock() >= began + _SETTLED
+        try:
+            pod = _job_pod(api, namespace, run) if ends else _pod(api, namespace, run)
+            stays = pod is not None and "deletionTimestamp" not in section(pod, "metadata")
+            if pod is not None and stays and (_ready(pod) or (ends and _has_verdict(pod))):
+                return []
+            if pod is not None and ends and (said := _refused(pod)):
+                return said
+            if pod is None and seen and not _exists(api, kind, namespace, run):
+                return ["the run was deleted meanwhile"]
+            seen = seen or pod is not None
+            maker = f"involvedObject.kind={kind},involvedObject.name={run}"
+            findings = list(_in_the_way(api, namespace, maker, pod, times.wall()))
+            if not any(finding.code == "image-trouble" for finding in findings):
+                unpulled = None
+            elif unpulled is None:
+                unpulled = times.clock()
+            found = [
+                line
+                for finding in findings
+                if settled or finding.code in _AT_ONCE
+                for line in _lines(finding, pod)
+            ]
+            if settled and pod is not None:
+                found += _claim(api, namespace, run if ends else f"data-{run}-0")
+            if unpulled is not None and times.clock() >= unpulled + _UNPULLED:
+                return found
+        except Forbidden:
+            raise
+        except KubeError as error:
+            found = [words(error)]
+        if late:
+            return found or [f"the Pod {run}-{'*' if ends else '0'} has not become ready"]
+        for line in found:
+            if line not in told:
+                told.add(line)
+                tell(line)
+        times.sleep(_LATER if settled else _PAUSE)
+
+
+def _exists(api: "KubeApi", kind: str, namespace: str, name: str) -> bool:
+    try:
+        api.get(kind, namespace, name, timeout=TIMEOUT)
+    except NotFound:
+        return False
+    return True
+
+
+def _pod(api: "KubeApi", namespace: str, run: str) -> Object | None:
+    try:
+        return api.get("Pod", namespace, f"{run}-0", timeout=TIMEOUT)
+    except NotFound:
+        return None
+
+
+def _job_pod(api: "KubeApi", namespace: str, run: str) -> Object | None:
+    own = f"{selector(run)},{EVERY_RUN}"
+    pods = newest_first(list(api.list_all("Pod", namespace, own, timeout=TIMEOUT)))
+    return pods[0] if pods else None
+
+
+def _has_verdict(pod: Object) -> bool:
+    return _exit_code(pod) in {0, 1}
+
+
+def _refused(pod: Object) -> list[str]:
+    """Return why an aggregator has ended for good: its settings are wrong, as the URL may be."""
+    if _exit_code(pod) != USAGE:
+        return []
+    return _complaints(pod, "state") or ["its settings are not valid"]
+
+
+def _exit_code(pod: Object) -> int | None:
+    for container in items(section(pod, "status"), "containerStatuses"):
+        if text(container, "name") == CONTAINER:
+            return number(section(container, "state", "terminated"), "exitCode")
+    return None
+
+
+def _complaints(pod: Object, state: str) -> list[str]:
+    return [
+        own[-1]
+        for container in items(section(pod, "status"), "containerStatuses")
+        if (own := complaints(text(section(container, state, "terminated"), "message")))
+    ]
+
+
+def _ready(pod: Object) -> bool:
+    return any(
+        text(each, "type") == "Ready" and text(each, "status") == "True"
+        for each in items(section(pod, "status"), "conditions")
+    )
+
+
+def _in_the_way(
+    api: "KubeApi", namespace: str, maker: str, pod: Object | None, now: float
+) -> Iterator[Finding]:
+    if pod is None:
+        for event in _events(api, namespace, maker):
+            if text(event, "reason") == "FailedCreate":
+                yield Finding("refused", Weight.PROBLEM, text(event, "message"))
+        return
+    uid = text(section(pod, "metadata"), "uid")
+    events = _events(api, namespace, f"involvedObject.uid={uid}")
+    for finding in diagnose_pod(pod, None, events, "", now):
+        if finding.weight is not Weight.INFO:
+            yield finding
+
+
+def _events(api: "KubeApi", namespace: str, selected: str) -> list[dict[str, Any]]:
+    try:
+        return api.list_events(namespace, selected, timeout=TIMEOUT)
+    except Forbidden:
+        return []  # the Pod says enough
+
+
+def _lines(finding: Finding, pod: Object | None) -> list[str]:
+    """Return what to tell; of an aggregator that ends again and again, its own last complaint."""
+    said = [finding.what, *finding.evidence, finding.todo]
+    if finding.code == "crash-loop" and pod is not None:
+        for own in _complaints(pod, "lastState"):
+            said[0] = f"The aggregator keeps failing: {own}"
+    if finding.code == "image-trouble" and finding.about == CONTAINER and pod is not None:
+        said += [
+            _IMAGE.format(text(each, "image"))
+            for each in items(section(pod, "spec"), "containers")
+            if text(each, "name") == CONTAINER
+        ]
+    return [line for line in said if line]
+
+
+def _claim(api: "KubeApi", namespace: str, name: str) -> list[str]:
+    try:
+        claim = api.get("PersistentVolumeClaim", namespace, name, timeout=TIMEOUT)
+    except KubeError:
+        return []
+    pending = text(section(claim, "status"), "phase") == "Pending"
+    return [_CLAIM.format(name)] if pending else []

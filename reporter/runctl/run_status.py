@@ -1,0 +1,80 @@
+"""Reads a run's status from the aggregator's Pod: the requests only. `run` interprets it."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from reporter.errors import Forbidden, KubeError, NoAggregatorPod, NotFound
+from reporter.run.names import selector
+from reporter.run.pod_status import (
+    LABELS,
+    Reading,
+    ReadOutcome,
+    newest_first,
+    pick_pod,
+    read_status,
+)
+
+DEFAULT_POD = "sonobuoy"
+"""The aggregator's Pod where none is labelled as one."""
+
+
+class PodsApi(Protocol):
+    """The two calls made here."""
+
+    def list_pods(
+        self, namespace: str | None, label_selector: str, *, timeout: float = ...
+    ) -> list[dict[str, Any]]:
+        """Return the Pods with that label, of all namespaces for None. Raises KubeError."""
+
+    def get_pod(self, namespace: str, name: str, *, timeout: float = ...) -> dict[str, Any]:
+        """Return the Pod. Raises KubeError."""
+
+
+def find_aggregator(
+    api: PodsApi, namespace: str | None, *, run: str = "", timeout: float = 5.0
+) -> tuple[Mapping[str, Any], str]:
+    """Return the Pod that is labelled as an aggregator's, and a remark on the choice.
+
+    The newer label wins. With `run`, only the Pod that was launched for it counts. Raises
+    KubeError: `NoAggregatorPod` when there is none. `timeout` in seconds is for each of at most two
+    requests.
+    """
+    for name, value in LABELS[:1] if run else LABELS:
+        wanted = f"{name}={value}" + (f",{selector(run)}" if run else "")
+        pods: Sequence[Mapping[str, Any]] = api.list_pods(namespace, wanted, timeout=timeout)
+        picked = pick_pod(newest_first(pods)[:1] if run else pods)
+        if picked.pod is not None:
+            return picked.pod, picked.warning
+    where = "any namespace" if namespace is None else f"namespace {namespace!r}"
+    if run:
+        raise NoAggregatorPod(f"run {run!r} not found in {where}")
+    raise NoAggregatorPod(f"no aggregator found in {where}")
+
+
+def read_run_status(
+    api: PodsApi, namespace: str | None, *, run: str = "", timeout: float = 5.0
+) -> Reading:
+    """Read the status of the run in `namespace`. Everything that goes wrong is an outcome.
+
+    `run` is its name where there may be several. A namespace of None stands for whichever has a Pod
+    with an aggregator's label; one that does not exist looks like one without Pods. Rights: `pods:
+    list`, and `get` if no Pod is labelled. `timeout` in seconds is for each of at most three
+    requests.
+    """
+    try:
+        try:
+            pod, warning = find_aggregator(api, namespace, run=run, timeout=timeout)
+        except NoAggregatorPod as nobody:
+            if namespace is None or run:
+                raise
+            try:
+                pod, warning = api.get_pod(namespace, DEFAULT_POD, timeout=timeout), ""
+            except NotFound:
+                raise nobody from None
+    except NotFound as error:
+        return Reading(ReadOutcome.NOT_FOUND, detail=str(error))
+    except Forbidden as error:
+        return Reading(ReadOutcome.FORBIDDEN, detail=str(error))
+    except KubeError as error:
+        return Reading(ReadOutcome.UNREACHABLE, detail=str(error))
+    return read_status(pod, warning)

@@ -1,0 +1,154 @@
+"""`status-ctl runs`: the runs that stand in the cluster, and how each is."""
+
+import argparse
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from reporter.cli import output as show
+from reporter.cli.cluster import TIMEOUT, asking, cluster_arguments, open_cluster
+from reporter.cli.exits import GOOD
+from reporter.cli.messages import tell
+from reporter.cli.table import table, terminal_columns
+from reporter.common.objects import moment, section, text
+from reporter.run.from_annotations import of_reading
+from reporter.run.names import RUN_LABEL
+from reporter.run.pod_status import newest_first, read_status
+from reporter.run.view import Document, counts
+from reporter.runctl.aggregator import NO_POD
+from reporter.runctl.aggregator_pod import EVERY_RUN
+from reporter.runctl.existing import place_words
+from reporter.runctl.partial import Trace, traces
+
+if TYPE_CHECKING:
+    from reporter.kube.api import KubeApi
+
+DESCRIPTION = """\
+Lists the runs that `status-ctl run` has started and that were not deleted, in the namespace or with
+-A in all of them: a run that was started without -n has a namespace of its own. Remains of a
+run that was only created or deleted in part are listed too, if you can list ConfigMaps and
+namespaces.
+
+exit codes:
+  0    the runs could be read, whatever their status
+  2    usage error
+  4    cannot tell: not reachable, forbidden
+  130  Ctrl-C"""
+
+API_VERSION: Final = "v1"
+_HEADER: Final = ("NAME", "STATUS", "RESULT", "DONE", "FAILED", "AGE", "DETAIL")
+_WORKLOADS: Final = ("StatefulSet", "Job")
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run: its aggregator's workload, and what its Pod says; `detail` is why it says nothing.
+
+    `created_at` is Unix seconds.
+    """
+
+    namespace: str
+    name: str
+    created_at: float | None
+    document: Document | None
+    detail: str = ""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    show.arguments(parser)
+    cluster_arguments(parser, everywhere=True)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Read all runs, show them, and return the exit code."""
+    api, namespace = open_cluster(options)
+    with closing(api), asking():
+        whole = list(runs_in(api, namespace))
+        parts = _incomplete(traces(api, namespace), whole, options)
+        found = sorted([*whole, *parts], key=lambda each: (each.namespace, each.name))
+    match options.output:
+        case "name":
+            show.put_names(f"run/{each.name}" for each in found)
+        case "json" | "yaml":
+            items = [_item(each) for each in found]
+            show.put_data(
+                options.output, {"api_version": API_VERSION, "kind": "Runs", "items": items}
+            )
+        case form if found:
+            columns = None if form == "wide" else terminal_columns(sys.stdout)
+            header, cells = [*_HEADER], [_cells(each) for each in found]
+            if namespace is None:
+                header = ["NAMESPACE", *header]
+                cells = [[each.namespace, *row] for each, row in zip(found, cells, strict=True)]
+            show.put(table(header, cells, columns=columns, colours=show.colours(options)))
+    if not found:
+        where = "any namespace" if namespace is None else f"namespace {namespace!r}; -A lists all"
+        tell(f"no runs in {where}")
+    return GOOD
+
+
+def runs_in(api: "KubeApi", namespace: str | None) -> Iterator[Run]:
+    """Yield the runs of a namespace, None for all. Raises KubeError."""
+    found = list(api.list_all("Pod", namespace, EVERY_RUN, timeout=TIMEOUT))
+    pods = {_named(pod): pod for pod in reversed(newest_first(found))}
+    for kind in _WORKLOADS:
+        for workload in api.list_all(kind, namespace, EVERY_RUN, timeout=TIMEOUT):
+            place, name = _named(workload)
+            created = moment(section(workload, "metadata"), "creationTimestamp")
+            pod = pods.get((place, name))
+            if pod is None:
+                yield Run(place, name, created, None, NO_POD)
+                continue
+            look = of_reading(read_status(pod))
+            yield Run(place, name, created, look.document, look.detail)
+
+
+def _incomplete(
+    traces: Iterable[Trace], whole: Iterable[Run], options: argparse.Namespace
+) -> list[Run]:
+    """Return the runs of which there are only traces."""
+    known = {(each.namespace, each.name) for each in whole}
+    found: dict[tuple[str, str], Run] = {}
+    for each in traces:
+        key = each.namespace, each.run
+        if key in known or (key in found and not each.going):
+            continue
+        command = f"status-ctl delete {each.run}{place_words(each.namespace, options)}"
+        detail = f"incomplete, unless it is just being created or deleted; {command} removes it"
+        found[key] = Run(*key, each.created_at, None, "is being deleted" if each.going else detail)
+    return list(found.values())
+
+
+def _named(found: Any) -> tuple[str, str]:
+    metadata = section(found, "metadata")
+    return text(metadata, "namespace"), text(section(metadata, "labels"), RUN_LABEL)
+
+
+def _cells(run: Run) -> list[str]:
+    age = show.ago(None if run.created_at is None else time.time() - run.created_at)
+    if run.document is None:
+        return [run.name, "", "", "", "", age, run.detail]
+    counted = counts(run.document)
+    return [
+        run.name,
+        text(run.document, "status"),
+        text(run.document, "result_status"),
+        f"{counted['decided']}/{counted['entries']}",
+        str(counted["failed"]),
+        age,
+        "",
+    ]
+
+
+def _item(run: Run) -> dict[str, Any]:
+    return {
+        "namespace": run.namespace,
+        "name": run.name,
+        "created_at": run.created_at,
+        "status": dict(run.document) if run.document is not None else None,
+        "detail": run.detail,
+    }

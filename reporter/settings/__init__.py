@@ -1,1 +1,0 @@
-"""Settings: environment variables, their defaults and rules. The only place of pydantic."""

@@ -1,0 +1,158 @@
+"""The Job's status as a place for reports.
+
+One GET to see what stands, one guarded PATCH to change it, and one Event for what is final.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Protocol
+
+from reporter.common.objects import section, text
+from reporter.errors import Forbidden, Gone, InvalidRequest
+from reporter.verdict.annotation import amend, decode_note, encode_note
+from reporter.verdict.condition import (
+    Standing,
+    Statement,
+    annotation_key,
+    annotation_patch,
+    build_event,
+    build_patch,
+    details_key,
+    read_standing,
+)
+
+
+class JobApi(Protocol):
+    """The two calls this sink makes."""
+
+    def get_job(self, namespace: str, name: str, *, timeout: float = ...) -> dict[str, Any]:
+        """Return the Job. Raises KubeError."""
+
+    def patch_job_status(
+        self, namespace: str, name: str, body: dict[str, Any], *, timeout: float = ...
+    ) -> dict[str, Any]:
+        """Return the Job as patched. Raises KubeError."""
+
+
+class EventApi(Protocol):
+    """The call that announces a verdict."""
+
+    def create_event(self, namespace: str, event: dict[str, Any], *, timeout: float = ...) -> None:
+        """Create an Event. Raises KubeError."""
+
+
+class JobCondition:
+    """One condition type on one Job; with `events`, final verdicts are announced there.
+
+    `standing` is what was read or written last, nothing before the first answer. Every call raises
+    KubeError; `Gone` also when another Job has taken the name.
+    """
+
+    def __init__(
+        self,
+        api: JobApi,
+        namespace: str,
+        name: str,
+        condition_type: str,
+        events: EventApi | None = None,
+    ) -> None:
+        self._api, self._events = api, events
+        self._namespace = namespace
+        self._name = name
+        self._type = condition_type
+        self._uid = ""
+        self._annotation = ""  # as last read
+        self._details: str | None = None
+        self.standing: Standing | None = None
+
+    def expect(self, uid: str) -> None:
+        """Say which Job is meant, as the Pod's label shows it; else it is the first one seen."""
+        self._uid = uid or self._uid
+
+    def read(self, *, timeout: float = 5.0) -> Standing:
+        """Read what stands on the Job."""
+        return self._take(self._api.get_job(self._namespace, self._name, timeout=timeout))
+
+    def write(self, statement: Statement, *, timeout: float = 5.0) -> Standing:
+        """Write condition and annotations, if nobody has changed the Job since it was read.
+
+        Details that the API refuses do not cost the verdict. Returns the Job as the answer shows
+        it. Raises InvalidRequest where that is not what was sent; of a final statement its status
+        and reason are enough, and `standing` then has its annotation even if something removes it.
+        """
+        standing = self._read_already()
+        annotation = encode_note(
+            statement.attempt, statement.report, statement.evidence, final=statement.final
+        )
+        patch = build_patch(standing, self._type, statement.report, annotation, statement.wall)
+        report, details = statement.report, statement.report.details
+        annotations = patch["metadata"]["annotations"]
+        if details != self._details:
+            annotations[details_key(self._type)] = details
+        try:
+            shown = self._send(patch, timeout)
+        except (Forbidden, InvalidRequest):
+            if details is None or details_key(self._type) not in annotations:
+                raise
+            # All annotations of a Job together may have 256 KiB, and a webhook may allow fewer.
+            annotations[details_key(self._type)] = None
+            shown = self._send(patch, timeout)
+        kept = self._annotation == annotation
+        as_sent = kept and shown.message == report.message
+        if (shown.status, shown.reason) != (report.status, report.reason) or not (
+            statement.final or as_sent
+        ):
+            raise InvalidRequest(
+                f"PATCH Job {self._name}: accepted, but the response does not have the condition "
+                "and annotation that were sent: does an admission webhook change them?"
+            )
+        if not kept:
+            self.standing = replace(shown, note=decode_note(annotation))
+        return shown
+
+    def annotate(self, member: str, shown: Mapping[str, Any], *, timeout: float = 5.0) -> Standing:
+        """Add a member to the annotation that was read, and change nothing else.
+
+        There must be one of ours.
+        """
+        standing = self._read_already()
+        value = amend(self._annotation, member, shown)
+        return self._send(annotation_patch(standing, self._type, value), timeout)
+
+    def announce(self, statement: Statement, *, timeout: float, late: bool = False) -> None:
+        """Create the Event of a final statement, or of a late result, where Events are wanted."""
+        if self._events is None:
+            return
+        event = build_event(
+            statement.report,
+            statement.attempt,
+            statement.wall,
+            namespace=self._namespace,
+            job_name=self._name,
+            job_uid=self._uid,
+            condition_type=self._type,
+            late=late,
+        )
+        self._events.create_event(self._namespace, event, timeout=timeout)
+
+    def _read_already(self) -> Standing:
+        if self.standing is None:
+            raise RuntimeError("the Job has to be read before it is written")
+        return self.standing
+
+    def _send(self, patch: dict[str, Any], timeout: float) -> Standing:
+        return self._take(
+            self._api.patch_job_status(self._namespace, self._name, patch, timeout=timeout)
+        )
+
+    def _take(self, job: dict[str, Any]) -> Standing:
+        annotations = section(job, "metadata", "annotations")
+        self._annotation = text(annotations, annotation_key(self._type))
+        self._details = text(annotations, details_key(self._type)) or None
+        note = decode_note(self._annotation)
+        standing = read_standing(job, self._type, note)
+        if self._uid and standing.job.uid != self._uid:
+            raise Gone(f"Job {self._name!r} was replaced by another Job")
+        self._uid = standing.job.uid
+        self.standing = standing
+        return standing

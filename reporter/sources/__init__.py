@@ -1,1 +1,0 @@
-"""What can be looked at: each source returns plain values and never raises for what it finds."""

@@ -1,0 +1,242 @@
+"""What a verdict is made from: the observation, the policy, and the times that follow from both."""
+
+from dataclasses import dataclass, field
+
+from reporter.verdict.facts import (
+    Form,
+    Job,
+    Pod,
+    PodLook,
+    PodRefused,
+    PodSeen,
+    PodUnknown,
+    State,
+    Terminated,
+    Waiting,
+    pod_of,
+)
+from reporter.verdict.memory import Memory
+from reporter.verdict.payloads import FileUnread, Progress, ResultLook, Searched
+
+POLL_STEP = 0.05  # between two looks after SIGTERM
+LOOK_STEP = 1.0  # the same once it has been reported that nobody knows why it came
+POLL_AFTER_STOP = 2.0  # a natural end shows in the API within 15 ms of SIGTERM on a calm node
+POLL_AFTER_RETURN = 10.0  # the kubelet reports late after an outage
+LOOK_AFTER_STOP = 30.0  # it repeats a report that failed on a tick of 10 s, before it kills
+GRACE_MARGIN = 2.0  # kept free before the kubelet kills
+LEAST_GRACE = 2.0  # the kubelet leaves so long even when the grace period is used up
+LEAST_BUDGET = 1.5  # of that
+USUAL_GRACE = 30.0  # of a Pod that nobody has seen
+LONGEST_GRACE = 600.0  # it may be this
+READ_PATIENCE = 10.0  # a file server restarts, descriptors run out
+READ_STEP = 0.5  # between two tries to read meanwhile
+REFUSAL_PATIENCE = 30.0  # a binding is replaced, an authorizer restarts
+LAST_WRITE = 1.0  # time kept for writing what was heard last
+CONTROLLER_PAUSE = 1.5  # the Job controller's own write, and its second try after 1 s
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What the user set, as far as a verdict depends on it; `wait` in seconds."""
+
+    wait: float = 300.0
+    result_required: bool = True
+    at_exit: bool = False  # a result becomes the verdict when the adapter has ended
+    form: Form | None = None  # nothing: as the Pod shows it
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """Everything known at one moment.
+
+    `file` is what the present run of the adapter can have written.
+    """
+
+    now: float
+    pod: PodLook
+    file: ResultLook
+    memory: Memory
+    job: Job | None = None
+    progress: Progress | None = None
+    stopping_since: float | None = None  # our own SIGTERM
+    searched: Searched | None = None  # what lies there after an end without a result
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """An observation together with what several rules derive from it."""
+
+    o: Observation
+    policy: Policy
+    pod: Pod | None = field(init=False)  # as last shown, also where the API refuses it by now
+    form: Form = field(init=False)
+
+    def __post_init__(self) -> None:
+        pod = pod_of(self.o.pod) or self.o.memory.last_pod
+        form = self.policy.form or (pod.form if pod else None) or Form.CLASSIC
+        object.__setattr__(self, "pod", pod)
+        object.__setattr__(self, "form", form)
+
+    @property
+    def state(self) -> State | None:
+        """The adapter's state, where one is known."""
+        return self.pod.adapter_state if self.pod else None
+
+    @property
+    def ended_run(self) -> Terminated | None:
+        """The adapter's newest run, if the API shows its end."""
+        adapter = self.pod.adapter if self.pod else None
+        if adapter is None:
+            return None
+        run = adapter.last if isinstance(adapter.state, Waiting) else adapter.state
+        return run if isinstance(run, Terminated) else None
+
+    @property
+    def started(self) -> bool:
+        """Whether the adapter has ever started."""
+        return self.o.memory.first_started is not None
+
+    @property
+    def unobservable(self) -> bool:
+        """Whether the end of the adapter can never be observed.
+
+        That is so when the Pod is refused or absent, or the names do not fit. An API that does not
+        answer does not count, nor one that has refused for a moment: it may come back.
+        """
+        if isinstance(self.o.pod, PodUnknown | PodRefused):
+            return self.refused
+        return self.pod is None or self.pod.adapter is None
+
+    @property
+    def refused_from(self) -> float | None:
+        """When the file alone decides, because the API has refused the Pod for so long.
+
+        A reporter that is being stopped cannot wait for a better answer.
+        """
+        since = self.o.memory.refused_since
+        if since is None or self.o.stopping_since is not None:
+            return since
+        return since + REFUSAL_PATIENCE
+
+    @property
+    def refused(self) -> bool:
+        """Whether the API refuses the Pod for good, as far as can be waited for."""
+        return self.refused_from is not None and self.o.now >= self.refused_from
+
+    @property
+    def may_be_shown(self) -> bool:
+        """Whether the API refuses the Pod, but not for long yet."""
+        return isinstance(self.o.pod, PodRefused) and not self.refused
+
+    @property
+    def unread_until(self) -> float:
+        """Until when errors of reading the file may pass, and with that reveal a result."""
+        since, deadline = self.o.memory.unread_since, self.stop_deadline
+        if since is None or not isinstance(self.o.file, FileUnread):
+            return float("-inf")
+        end = since + READ_PATIENCE
+        return end if deadline is None else min(end, deadline - LAST_WRITE)
+
+    @property
+    def unread(self) -> bool:
+        """Whether an error of reading the file may still pass."""
+        return self.o.now < self.unread_until
+
+    @property
+    def wait_end(self) -> float:
+        """When the wait time is over, counted from the adapter's first start, or else from ours."""
+        return self.o.memory.waiting_from + self.policy.wait
+
+    @property
+    def wait_over(self) -> bool:
+        """Whether the wait time is over."""
+        return self.o.now >= self.wait_end
+
+    @property
+    def killed_at(self) -> float | None:
+        """When the kubelet kills the reporter, at the earliest; None before its SIGTERM."""
+        stopped, taken_away = self.o.stopping_since, self.o.memory.taken_away_since
+        if stopped is None:
+            return None
+        grace = self.pod.grace if self.pod else USUAL_GRACE
+        if self.pod and self.pod.deletion_grace is not None:
+            grace = self.pod.deletion_grace
+        # The kubelet gives every container the whole grace period from its SIGTERM, and a busy one
+        # sends that seconds after the deletion. A sidecar's comes when the others have ended, with
+        # what they left of the Pod's. While the API is away the deletion can be seen long after.
+        began = stopped
+        if self.form is Form.NATIVE and taken_away is not None:
+            began = min(stopped, taken_away)
+        return max(stopped + LEAST_GRACE, began + grace)
+
+    @property
+    def stop_deadline(self) -> float | None:
+        """Until when the reporter can count on going on after its SIGTERM; None before one."""
+        stopped, killed = self.o.stopping_since, self.killed_at
+        if stopped is None or killed is None:
+            return None
+        return max(stopped + LEAST_BUDGET, killed - GRACE_MARGIN)
+
+    @property
+    def give_up_at(self) -> float | None:
+        """Until when it tries to write after its SIGTERM; None before one.
+
+        Where the API has never shown the Pod, its grace period may be longer than usual. The
+        kubelet then ends what goes on too long, and nothing is lost by that.
+        """
+        stopped = self.o.stopping_since
+        if stopped is None or self.pod is not None:
+            return self.stop_deadline
+        return stopped + LONGEST_GRACE
+
+    @property
+    def poll_until(self) -> float | None:
+        """Until when a stopped reporter waits for the API to show why; None before SIGTERM."""
+        deadline, stopped = self.stop_deadline, self.o.stopping_since
+        if deadline is None or stopped is None:
+            return None
+        last = deadline - LAST_WRITE / 2
+        if self.o.memory.away:
+            return last
+        until = stopped + POLL_AFTER_STOP
+        if self.o.memory.returned is not None:
+            until = max(until, self.o.memory.returned + POLL_AFTER_RETURN)
+        return min(until, last)
+
+    @property
+    def look_until(self) -> float | None:
+        """Until when a stopped reporter looks for what replaces N; None before SIGTERM.
+
+        The classic form may be stopped long before its adapter ends.
+        """
+        deadline, stopped = self.stop_deadline, self.o.stopping_since
+        if deadline is None or stopped is None or self.form is Form.CLASSIC or self.unobservable:
+            return self.poll_until
+        if self.o.memory.away:
+            return deadline
+        return min(max(stopped, self.o.memory.returned or 0.0) + LOOK_AFTER_STOP, deadline)
+
+    @property
+    def hear_until(self) -> float | None:
+        """Until when a result counts of an adapter that is stopped with us; None before SIGTERM."""
+        deadline, stopped = self.stop_deadline, self.o.stopping_since
+        if deadline is None or stopped is None:
+            return None
+        return max(stopped + LEAST_BUDGET - LAST_WRITE, deadline - LAST_WRITE)
+
+    @property
+    def held_until(self) -> float:
+        """Until when nothing is written, because a write could keep the Job from failing.
+
+        Under OnFailure the Job controller adds up the restarts of unfinished Pods, deletes the Pod
+        when they reach `backoffLimit`, and then writes why. If we write in between, its write is a
+        conflict. When it tries again a second later, the Pod has ended and is no longer counted,
+        and the controller creates a new one.
+        """
+        seen = self.o.memory.taken_away_since
+        pod = self.o.pod.pod if isinstance(self.o.pod, PodSeen) else None
+        if seen is None or pod is None or not pod.restart.can_restart:
+            return float("-inf")
+        end = seen + CONTROLLER_PAUSE
+        deadline = self.stop_deadline
+        return end if deadline is None else min(end, deadline - LAST_WRITE)

@@ -1,0 +1,266 @@
+"""The verdict: one pure function from what is known to what the Job's condition should say.
+
+`decide` asks the situations below in this order and takes the first that applies; within a
+situation the rows are asked in the order in which they stand. The letters are the rows of the
+contract (`docs/contract.md`).
+
+1. the result is there: R; with RESULT_TRUST=at-exit not before the adapter's end
+2. the adapter has ended for good: O, E, D, N, I, W3, X or S
+3. the Pod is taken away, a deadline has passed, or the reporter is being stopped: E, D, N
+4. the wait time is over: I, W1-W3, M, T
+5. the adapter cannot start, and waiting does not help: W1-W3
+6. work goes on: C, M, A
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from reporter.verdict import rows
+from reporter.verdict.case import LOOK_STEP, POLL_STEP, READ_STEP, Case, Observation, Policy
+from reporter.verdict.facts import Form, PodGone, PodNeverSeen, PodRefused, PodUnknown, pod_of
+from reporter.verdict.interruption import (
+    contradicts,
+    ended_by_itself,
+    hidden_cause,
+    interruption,
+    own_end,
+)
+from reporter.verdict.not_starting import trouble_of
+from reporter.verdict.payloads import FileValid, ResultPayload
+from reporter.verdict.rows import Report
+
+START_PATIENCE = 60.0  # seconds in one row before trouble with starting is reported
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """There is no verdict yet; time alone can change that at `next_look` (monotonic)."""
+
+    next_look: float
+
+
+@dataclass(frozen=True, slots=True)
+class Provisional:
+    """True for now; this attempt may replace it."""
+
+    report: Report
+    next_look: float
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """Final for this attempt."""
+
+    report: Report
+
+
+Verdict = Pending | Provisional | Settled
+
+
+def decide(o: Observation, policy: Policy) -> Verdict:
+    """Return the verdict for this observation. Never raises, reads no clock, remembers nothing."""
+    case = Case(o, policy)
+    verdict = (
+        _result(case)
+        or _ended_for_good(case)
+        or _taken_away(case)
+        or _waited_enough(case)
+        or _cannot_start(case)
+        or _goes_on(case)
+    )
+    # A result would win over what is not read now.
+    if case.unread and not isinstance(verdict, Pending):
+        if verdict.report.row in {"I", "X", "S", "T"}:
+            return Pending(_next_look(case))
+        verdict = _provisional(case, verdict.report)
+    if isinstance(verdict, Pending) or case.pod is None or o.job is None:
+        return verdict
+    report = rows.of_index(verdict.report, case.pod.index, completions=o.job.completions)
+    return replace(verdict, report=report)
+
+
+def nothing_more(o: Observation, policy: Policy) -> bool:
+    """Return whether a stopped reporter with a provisional verdict has nothing left to wait for."""
+    case = Case(o, policy)
+    looked = case.look_until is not None and o.now >= case.look_until
+    return looked and not case.unread and interruption(case) is None
+
+
+def stays(o: Observation, policy: Policy) -> bool:
+    """Return whether the reporter must not end yet, because it would be restarted.
+
+    That restart would count against the Job's back-off limit. It happens as long as the adapter can
+    run again, or that is not known.
+    """
+    if isinstance(o.pod, PodGone):
+        return False
+    case = Case(o, policy)
+    pod = case.pod
+    if pod is not None and (pod.ended_for_good or not pod.restart.can_restart):
+        return False
+    return not (case.wait_over and (case.unobservable or isinstance(o.pod, PodUnknown)))
+
+
+def restartable(o: Observation) -> bool:
+    """Return whether the kubelet may restart the adapter or us, or that is not known."""
+    pod = pod_of(o.pod) or o.memory.last_pod
+    return pod is None or pod.restart.can_restart or pod.own_restart.can_restart
+
+
+def _result(case: Case) -> Verdict | None:
+    received = _received(case)
+    if received is None:
+        return None
+    report = rows.result(received)
+    if case.policy.at_exit:
+        return _at_exit(case, report)
+    gone = isinstance(case.o.pod, PodGone)
+    final = case.pod is not None and (gone or not case.pod.may_run_again)
+    # Where the adapter's end can never be seen, the wait time stands for it. In the native form our
+    # SIGTERM does, too: it comes when the adapter is dead.
+    dead = case.pod is None and case.form is Form.NATIVE and case.o.stopping_since is not None
+    if final or dead or (case.unobservable and case.wait_over):
+        return Settled(report)
+    return _provisional(case, report)
+
+
+def _received(case: Case) -> ResultPayload | None:
+    """Return the valid result that is there.
+
+    With RESULT_TRUST=at-exit, a result that the end of its run contradicts does not count. The end
+    of a run that was stopped from outside contradicts nothing.
+    """
+    file = case.o.file
+    if not isinstance(file, FileValid):
+        return None
+    ended = own_end(case) if case.policy.at_exit else None
+    return None if ended and contradicts(ended.run, file.result) else file.result
+
+
+def _at_exit(case: Case, report: Report) -> Verdict | None:
+    """Return R once the adapter has ended, or if its end cannot be observed."""
+    ended = isinstance(case.o.pod, PodGone) or (case.pod is not None and case.pod.ended_for_good)
+    if not ended and case.may_be_shown:
+        return None
+    if ended or (case.wait_over and (case.started or case.unobservable)):
+        return Settled(report)
+    unread = case.refused or isinstance(case.o.pod, PodNeverSeen)
+    return _provisional(case, report) if unread or case.wait_over else None
+
+
+def _ended_for_good(case: Case) -> Verdict | None:
+    pod = case.pod
+    if pod is None or pod.adapter is None or not pod.ended_for_good:
+        return None
+    state, ended = pod.adapter.state, case.ended_run
+    if report := hidden_cause(case):
+        # Another run may have begun that the API does not show yet.
+        return None if ended and not pod.finished else Settled(report)
+    if ended and ended.out_of_memory:
+        return Settled(rows.out_of_memory())
+    interrupted = None if ended and ended_by_itself(pod, ended) else interruption(case)
+    if interrupted:
+        return Settled(interrupted)
+    if ended and ended.lost:
+        return Settled(rows.interrupted("Adapter container was lost", state))
+    if ended and not ended.never_started and (report := rows.invalid(case.o.file)):
+        return Settled(report)
+    if trouble := trouble_of(pod):
+        return Settled(rows.trouble(trouble.row, trouble.text))
+    if ended:
+        required, searched = case.policy.result_required, case.o.searched
+        return Settled(rows.exited(ended, result_required=required, searched=searched))
+    return Settled(rows.interrupted(f"Pod ended ({pod.phase})", state))
+
+
+def _taken_away(case: Case) -> Verdict | None:
+    report = interruption(case)
+    if report is None:
+        return _stopped_alone(case)
+    # In the native form our SIGTERM comes when the adapter is dead and its file final; in the
+    # classic form both get it at once, and an adapter that still writes its result is heard.
+    hear_until = case.hear_until
+    if hear_until is not None and (case.form is Form.NATIVE or case.o.now >= hear_until):
+        received = _received(case)
+        return Settled(rows.result(received) if received else report)
+    return _provisional(case, report)
+
+
+def _stopped_alone(case: Case) -> Verdict | None:
+    if case.poll_until is None:
+        return None
+    if case.o.now < case.poll_until:
+        return Pending(_next_look(case))
+    if received := _received(case):
+        return _provisional(case, rows.result(received))
+    return _provisional(case, rows.interrupted("Reporter was stopped", case.state))
+
+
+def _waited_enough(case: Case) -> Verdict | None:
+    if not case.wait_over or case.may_be_shown:
+        return None
+    report = rows.invalid(case.o.file)
+    if report is None and (trouble := _trouble(case)):
+        return _provisional(case, trouble)
+    report = report or _misfit(case)
+    refused = isinstance(case.o.pod, PodRefused)
+    report = report or rows.timeout(case.policy.wait, refused=refused)
+    # Before its first start the adapter has not had its time yet.
+    known = case.started or case.unobservable
+    return Settled(report) if known else _provisional(case, report)
+
+
+def _cannot_start(case: Case) -> Verdict | None:
+    trouble = case.o.memory.trouble
+    if trouble is None or (report := _trouble(case)) is None:
+        return None
+    long_enough = case.o.now >= case.o.memory.trouble_since + START_PATIENCE
+    return _provisional(case, report) if trouble.at_once or long_enough else None
+
+
+def _goes_on(case: Case) -> Verdict:
+    adapter = case.pod.adapter if case.pod else None
+    report = rows.crash_looping(adapter) if adapter else None
+    report = report or _misfit(case)
+    report = report or rows.running(case.state, case.o.progress, _received(case))
+    return _provisional(case, report)
+
+
+def _trouble(case: Case) -> Report | None:
+    """Return the row of the trouble in the memory, which keeps the cause that a back-off hides."""
+    trouble = case.o.memory.trouble
+    return rows.trouble(trouble.row, trouble.text) if trouble else None
+
+
+def _misfit(case: Case) -> Report | None:
+    if isinstance(case.o.pod, PodNeverSeen):
+        return rows.misfit("the namespace has no Pod with the name in POD_NAME")
+    if case.pod and case.pod.misfit:
+        return rows.misfit(case.pod.misfit)
+    return None
+
+
+def _provisional(case: Case, report: Report) -> Provisional:
+    return Provisional(report, _next_look(case))
+
+
+def _next_look(case: Case) -> float:
+    """Return when time alone can change the verdict."""
+    return min((moment for moment in _moments(case) if moment > case.o.now), default=float("inf"))
+
+
+def _moments(case: Case) -> Iterator[float]:
+    yield case.wait_end
+    if case.refused_from is not None:
+        yield case.refused_from
+    if case.unread:
+        yield from (case.unread_until, case.o.now + READ_STEP)
+    if case.o.memory.trouble is not None:
+        yield case.o.memory.trouble_since + START_PATIENCE
+    if case.poll_until is not None and case.look_until is not None:
+        yield case.poll_until
+        yield case.look_until
+        if case.o.now < case.look_until and interruption(case) is None:
+            yield case.o.now + (POLL_STEP if case.o.now < case.poll_until else LOOK_STEP)
+    if case.hear_until is not None:
+        yield case.hear_until

@@ -1,0 +1,64 @@
+"""An adapter's result file: bytes to `ResultPayload`, by the published schema `result.v1`."""
+
+import re
+
+from reporter.common import schema
+from reporter.common.json_scan import Span, compact, document
+from reporter.common.json_values import pick, pieces, scalar
+from reporter.common.text import clean_pieces
+from reporter.errors import InvalidPayload
+from reporter.verdict.payloads import ResultPayload
+
+SCHEMA = "result.v1"
+FIELDS = ("status", "reason", "message", "details")
+
+MAX_BYTES = 1024 * 1024
+REASON_BYTES, NO_REASON = 128, "NoReasonProvided"
+MESSAGE_BYTES, NO_MESSAGE = 1024, "No message provided"
+
+
+DETAILS_BYTES = 16 * 1024
+
+# C1 controls and bidirectional characters may stand in JSON as they are, and on no terminal.
+_RISKY = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
+
+def decode_result(data: bytes, *, details: bool = False) -> ResultPayload:
+    """The result in a file's bytes, with its `details` if they are wanted.
+
+    Raises `InvalidPayload`, whose text repeats nothing of the bytes.
+    """
+    if len(data) > MAX_BYTES:
+        raise InvalidPayload(f"larger than {MAX_BYTES} bytes")
+    spans, notes = pick(data, document(data), FIELDS)
+    instance = {name: scalar(data, span) for name, span in spans.items()}
+    schema.check(SCHEMA, instance)
+    return ResultPayload(
+        success=instance["status"] == "success",
+        reason=_text(data, spans.get("reason"), REASON_BYTES, NO_REASON),
+        message=_text(data, spans.get("message"), MESSAGE_BYTES, NO_MESSAGE),
+        notes=tuple(text for _, text in notes),
+        details=_details(data, spans.get("details")) if details else None,
+    )
+
+
+def _details(data: bytes, value: Span | None) -> str | None:
+    """Compact JSON of at most 16 KiB, or how large it would be; null counts as none."""
+    if value is None or data.startswith(b"null", value.start):
+        return None
+    kept, size = bytearray(), 0
+    for piece in compact(data, value):
+        size += len(piece)
+        if size <= DETAILS_BYTES:
+            kept += piece
+    text = _RISKY.sub(lambda found: f"\\u{ord(found[0]):04x}", kept.decode(errors="replace"))
+    if size > DETAILS_BYTES or len(text.encode()) > DETAILS_BYTES:
+        return f'{{"truncated":true,"bytes":{size}}}'
+    return text
+
+
+def _text(data: bytes, value: Span | None, limit_bytes: int, default: str) -> str:
+    """The cleaned text of a string; the default where it is missing or null."""
+    if value is None or data[value.start : value.start + 1] != b'"':
+        return default
+    return clean_pieces(pieces(data, value), limit_bytes, default)

@@ -1,0 +1,225 @@
+"""The rows of the contract: what each situation says on the Job.
+
+All wording is here and nowhere else.
+"""
+
+import posixpath
+from dataclasses import dataclass, replace
+
+from reporter.common.text import clean, go_duration
+from reporter.verdict.facts import Container, Running, State, Terminated, Waiting
+from reporter.verdict.payloads import FileInvalid, Progress, ResultLook, ResultPayload, Searched
+
+TRUE, FALSE, UNKNOWN = "True", "False", "Unknown"
+MESSAGE_LIMIT = 1024  # bytes
+
+REASONS = {
+    "T": "AdapterTimeout",
+    "O": "AdapterOOMKilled",
+    "I": "InvalidResultFormat",
+    "S": "AdapterSucceeded",
+    "W1": "AdapterImagePullFailed",
+    "W2": "AdapterConfigError",
+    "W3": "AdapterStartFailed",
+    "C": "AdapterCrashLooping",
+    "D": "AdapterTimeout",
+    "E": "AdapterEvicted",
+    "N": "AdapterInterrupted",
+    "M": "ReporterConfigError",
+    "A": "AdapterRunning",
+}
+"""The reason of every row but R (from the file) and X (by exit code)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """One row, filled in: `row` is its letter, the rest goes onto the Job unchanged.
+
+    `details` are the adapter's, for an annotation of their own.
+    """
+
+    row: str
+    status: str
+    reason: str
+    message: str
+    details: str | None = None
+
+    @property
+    def from_file(self) -> bool:
+        """Whether the reason comes from the adapter."""
+        return self.row == "R"
+
+
+def _report(row: str, status: str, message: str, reason: str = "") -> Report:
+    return Report(row, status, reason or REASONS[row], clean(message, MESSAGE_LIMIT))
+
+
+def result(payload: ResultPayload) -> Report:
+    """R: what the adapter reported."""
+    status = TRUE if payload.success else FALSE
+    return Report("R", status, payload.reason, payload.message, payload.details)
+
+
+def timeout(wait: float, *, refused: bool = False) -> Report:
+    """T: the wait time is over."""
+    note = " (the Pod could not be read: forbidden)" if refused else ""
+    return _report(
+        "T", FALSE, f"Adapter did not produce results within {go_duration(int(wait))}{note}"
+    )
+
+
+def out_of_memory() -> Report:
+    """O: the kubelet says OOMKilled, whatever the exit code."""
+    return _report("O", FALSE, "Adapter container was killed due to out of memory (OOMKilled)")
+
+
+def invalid(file: ResultLook) -> Report | None:
+    """I: there is a result file, and it is invalid."""
+    if not isinstance(file, FileInvalid):
+        return None
+    return _report("I", FALSE, f"Failed to parse adapter result: {file.cause}")
+
+
+def exited(run: Terminated, *, result_required: bool, searched: Searched | None = None) -> Report:
+    """X or S: the adapter ended without a result file."""
+    said = f": {run.reason}" if run.reason else ""
+    if run.exit_code != 0:
+        message = f"Adapter container exited with code {run.exit_code}{said}"
+        return _report("X", FALSE, message, "AdapterExitedWithError")
+    if not result_required:
+        return _report("S", TRUE, "Adapter container exited successfully (code 0)")
+    message = (
+        "Adapter container exited successfully (code 0) but did not produce a valid result file"
+    )
+    return _report("X", FALSE, message + said + _where(searched), "AdapterMissingResults")
+
+
+def _where(searched: Searched | None) -> str:
+    if searched is None:
+        return ""
+    # One of that name that does not count was left by somebody before this run.
+    expected = posixpath.basename(searched.path)
+    names = [f"an older {name}" if name == expected else name for name in searched.found]
+    found = f"; found {', '.join(names)}" if names else ""
+    return f" (looked for {searched.path}{found})"
+
+
+def trouble(row: str, text: str) -> Report:
+    """W1, W2, W3: the adapter cannot start; `text` is the kubelet's reason and message."""
+    return _report(row, FALSE, text)
+
+
+def crash_looping(adapter: Container) -> Report | None:
+    """C: the adapter keeps failing, and the kubelet delays each restart longer."""
+    waiting = isinstance(adapter.state, Waiting) and adapter.state.reason == "CrashLoopBackOff"
+    if not waiting or adapter.restarts < 2:
+        return None
+    code = f"last exit code {adapter.last.exit_code}, " if adapter.last else ""
+    return _report(
+        "C", UNKNOWN, f"Adapter container keeps failing: {code}restarted {adapter.restarts} times"
+    )
+
+
+def deadline(
+    owner: str, seconds: float, *, restarts: int = 0, last: Terminated | None = None
+) -> Report:
+    """D: a deadline of the Job or the Pod passed; `last` is the run before, where one failed."""
+    limit = f"Adapter did not finish within the {_limit(owner, seconds)}"
+    if restarts <= 0:
+        return _report("D", FALSE, limit)
+    code = f"last exit code {last.exit_code}, " if last else ""
+    times = "once" if restarts == 1 else f"{restarts} times"
+    return _report("D", FALSE, f"{limit}; {code}restarted {times}")
+
+
+def after_deadline(report: Report, owner: str, seconds: float) -> Report:
+    """Return a row that a deadline made final; what the adapter itself reported is not changed.
+
+    Nor is a message that says it already: it may be read back from the Job.
+    """
+    ending = f"; the {_limit(owner, seconds)} passed"
+    if report.from_file or report.message.endswith(ending):
+        return report
+    kept = clean(report.message, MESSAGE_LIMIT - len(ending.encode()))
+    return replace(report, message=kept + ending)
+
+
+def of_index(report: Report, index: int | None, *, completions: int) -> Report:
+    """Return a report that names its completion index, where the Job has several.
+
+    A message that names it already may be read back from the Job.
+    """
+    beginning = f"index {index}: "
+    if index is None or completions <= 1 or report.message.startswith(beginning):
+        return report
+    return replace(report, message=clean(beginning + report.message, MESSAGE_LIMIT))
+
+
+def late_result(result: ResultPayload) -> Report:
+    """Return what announces a result that came after the timeout; it is no row."""
+    said = f"{TRUE if result.success else FALSE} {result.reason}: {result.message}"
+    message = f"Result received after the verdict {REASONS['T']}: {said}"
+    return Report("", UNKNOWN, "LateResult", clean(message, MESSAGE_LIMIT))
+
+
+def _limit(owner: str, seconds: float) -> str:
+    return f"{owner}'s activeDeadlineSeconds ({go_duration(int(seconds))})"
+
+
+def evicted(reason: str, message: str) -> Report:
+    """E: the platform took the Pod away."""
+    said = f"{reason}: {message}" if message else reason
+    return _report("E", UNKNOWN, f"Pod was disrupted: {said or 'no reason given'}")
+
+
+def interrupted(cause: str, state: State | None) -> Report:
+    """N: how the work would have ended cannot be known."""
+    return _report("N", UNKNOWN, f"{cause} before a verdict was known; adapter {describe(state)}")
+
+
+def misfit(problem: str) -> Report:
+    """M: the reporter's own settings do not fit."""
+    return _report("M", UNKNOWN, f"Invalid reporter settings: {problem}")
+
+
+def running(
+    state: State | None, progress: Progress | None, received: ResultPayload | None = None
+) -> Report:
+    """A: the work goes on; `received` is a result that is held until the adapter ends."""
+    message = f"Adapter {describe(state)}"
+    if received is not None:
+        message = f"{message}; result received: {received.reason}"
+    if progress is not None and (shown := describe_progress(progress)):
+        message = f"{message}; {shown}"
+    return _report("A", UNKNOWN, message)
+
+
+def describe(state: State | None) -> str:
+    """Return in words what a container does."""
+    match state:
+        case None:
+            return "container cannot be observed"
+        case Running():
+            return "container is running"
+        case Waiting(reason=""):
+            return "container has not started yet"
+        case Waiting():
+            return f"container is waiting: {state.reason}"
+        case ended:
+            return f"container ended with exit code {ended.exit_code}"
+
+
+def describe_progress(progress: Progress) -> str:
+    """Return in words how far the adapter is; empty if it did not say."""
+    parts = []
+    if progress.completed is not None:
+        of = f" of {progress.total}" if progress.total is not None else ""
+        parts.append(f"{progress.completed}{of} completed")
+    elif progress.total is not None:
+        parts.append(f"{progress.total} in total")
+    for count, word in ((len(progress.failures), "failed"), (len(progress.errors), "with errors")):
+        if count:
+            parts.append(f"{count} {word}")
+    if progress.msg:
+        parts.append(progress.msg)
+    return ", ".join(parts)

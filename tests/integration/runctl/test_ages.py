@@ -1,0 +1,40 @@
+"""Ages of heartbeats grow although the server says that nothing has changed."""
+
+from reporter.runctl.by_http import AGES, ByHttp
+from reporter.runctl.server import StatusServer
+from reporter.runctl.tls import Address
+from tests.blackbox.ctl.scripted import Scripted, entry, run_status
+from tests.scripted_server import Say
+
+
+def test_a_run_in_which_nothing_happens():
+    """Only for a while is the last document good enough; then it is asked for anew."""
+    now, tag = [100.0], {"ETag": '"7"'}
+    heard = [run_status("running", entry("e2e", **{"last-heartbeat": age})) for age in (3, 4, 14)]
+    with Scripted(status=[Say(body=each, headers=tag) for each in heard]) as server:
+        chosen = ByHttp(StatusServer(Address(server.url)), clock=lambda: now[0])
+        seen = []
+        for later in (0.0, AGES / 2, AGES):
+            now[0] = 100.0 + later
+            document = chosen.look().document
+            assert document is not None
+            seen.append(document["plugins"][0]["last-heartbeat"])
+        chosen.server.close()
+
+    assert [3, 3, 14] == seen
+    assert [False, True, False] == ["if-none-match" in each.headers for each in server.requests]
+
+
+def test_a_document_that_did_not_come_after_its_summary():
+    """The summary's tag is of the same revision, but does not stand for the entries."""
+    tag, run = {"ETag": '"7"'}, run_status("complete", entry("e2e"))
+    summary = {name: value for name, value in run.items() if name != "plugins"} | {
+        "counts": dict.fromkeys(("entries", "decided", "received", "failed", "unknown"), 1)
+    }
+    with Scripted(status=[Say(503), Say(body=run, headers=tag)]) as server:
+        server.answer("/status?summary=true", Say(body=summary, headers=tag))
+        chosen = ByHttp(StatusServer(Address(server.url)))
+        looks = [chosen.look(entries=False), chosen.look(), chosen.look()]
+        chosen.server.close()
+
+    assert [False, False, True] == ["plugins" in (look.document or {}) for look in looks]

@@ -1,0 +1,11 @@
+"""What stands beside an option where a shell completes it."""
+
+from reporter.cli.completion import known
+
+
+def test_meanings_are_short() -> None:
+    """What stands beside an option is in a few words, and whole."""
+    for command in known():
+        for option in command.options:
+            assert option.meaning
+            assert not set("()%;") & set(option.meaning), option

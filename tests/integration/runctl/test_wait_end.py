@@ -1,0 +1,71 @@
+"""The end of a run is known, but its entries do not come."""
+
+import io
+import itertools
+
+import pytest
+
+from reporter.run.pod_status import ReadOutcome
+from reporter.run.view import Look
+from reporter.runctl.by_http import ByHttp
+from reporter.runctl.follow import RunBar, wait
+from reporter.runctl.server import ANSWER, StatusServer
+from reporter.runctl.tls import Address
+from tests.blackbox.ctl.scripted import Scripted, entry, run_status
+from tests.scripted_server import Say
+
+
+def test_entries_that_never_come_after_a_summary_that_said_the_end():
+    """Too large, or the way is too slow: how the run ended is known all the same."""
+    run = run_status("complete", entry("e2e"))
+    summary = {name: value for name, value in run.items() if name != "plugins"} | {
+        "final": True,
+        "counts": {"entries": 1, "decided": 1, "received": 1, "failed": 0, "unknown": 0},
+    }
+    with Scripted(status=Say(503)) as server:
+        server.answer("/status?summary=true", Say(body=summary))
+        chosen = ByHttp(StatusServer(Address(server.url)))
+        code, look = wait(chosen, "end", None, False, RunBar(io.StringIO()), sleep=lambda _: None)
+        chosen.server.close()
+
+    assert (0, summary) == (code, look.document)
+
+
+def test_what_a_pod_waits_for_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    """Once, long before it is a failure; the first look is at the summary alone."""
+    pod = {"phase": "Pending", "reason": "ErrImagePull", "message": "not found"}
+    now = itertools.count()
+    waiting = run_status("running", entry("e2e", pod=pod))
+    summary = {name: value for name, value in waiting.items() if name != "plugins"} | {
+        "counts": {"entries": 1, "decided": 0, "received": 0, "failed": 0, "unknown": 0},
+    }
+    looks = iter([summary, *[waiting] * 9, run_status("complete", entry("e2e"), final=True)])
+
+    class Run:
+        name, pause = "run", 1.0
+
+        def look(self, timeout=ANSWER, *, entries=True):
+            return Look(ReadOutcome.OK, next(looks))
+
+    bar = RunBar(io.StringIO())
+    code, _ = wait(Run(), "end", None, False, bar, clock=lambda: next(now), sleep=lambda _: None)
+
+    assert 0 == code
+    assert "status-ctl: e2e/global: Pending: ErrImagePull: not found\n" == capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("timeout", "given"), [(0.0, ANSWER), (1.0, 1.0), (None, ANSWER)])
+def test_how_long_an_answer_may_take(timeout, given):
+    """What is left of the time; without any time one look is taken all the same, in peace."""
+    asked = []
+
+    class Slow:
+        name, pause = "slow", 1.0
+
+        def look(self, timeout=ANSWER, *, entries=True):
+            asked.append(timeout)
+            return Look(ReadOutcome.OK, run_status("complete", entry("e2e"), final=True))
+
+    code, _ = wait(Slow(), "end", timeout, False, RunBar(io.StringIO()), clock=lambda: 5.0)
+
+    assert (0, [given]) == (code, asked[:1])

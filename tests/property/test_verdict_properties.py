@@ -1,0 +1,131 @@
+"""Laws of the decisions: they never raise, keep their word, and care for no order of arrival."""
+
+import json
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from reporter.common.retry import next_delay
+from reporter.common.schema import load
+from reporter.verdict.annotation import SIZE_LIMIT, decode_note, encode_note, evidence
+from reporter.verdict.case import Case
+from reporter.verdict.condition import Attempt
+from reporter.verdict.decide import Pending, Settled, decide, nothing_more, restartable, stays
+from reporter.verdict.memory import attributed, remember
+from reporter.verdict.payloads import FileAbsent
+from reporter.verdict.rows import Report
+from tests.property.facts import (
+    ROWS,
+    files,
+    looks,
+    memories,
+    observations,
+    seconds,
+    settings_of_users,
+)
+from tests.situations import at
+
+SCHEMA = Draft202012Validator(load("verdict.v1"))
+
+
+@given(observations, settings_of_users)
+def test_every_observation_has_a_verdict(o, policy):
+    """`decide` never raises, and what it says can be written as it stands."""
+    said = decide(o, policy)
+
+    if isinstance(said, Pending):
+        assert o.stopping_since is not None
+        assert said.next_look > o.now
+        return
+    report = said.report
+    assert report.row in ROWS
+    assert report.status in {"True", "False", "Unknown"}
+    assert 1 <= len(report.reason.encode()) <= 128
+    assert 1 <= len(report.message.encode()) <= 1024
+    assert isinstance(said, Settled) or said.next_look > o.now
+
+
+@given(observations, settings_of_users, st.floats(0, 2.0**40))
+def test_settled_stays_settled_when_only_time_passes(o, policy, passing):
+    """No clock alone takes a final verdict back."""
+    said = decide(o, policy)
+
+    if isinstance(said, Settled):
+        assert said == decide(replace(o, now=o.now + passing), policy)
+
+
+@given(observations, settings_of_users)
+def test_nothing_changes_before_the_next_look(o, policy):
+    """`next_look` misses no moment at which time alone changes the verdict."""
+    said = decide(o, policy)
+
+    if not isinstance(said, Settled) and said.next_look < float("inf"):
+        between = decide(replace(o, now=o.now + (said.next_look - o.now) / 2), policy)
+        if isinstance(said, Pending):
+            assert isinstance(between, Pending)
+        else:
+            assert said.report == between.report
+
+
+@given(observations, settings_of_users)
+def test_the_times_after_sigterm_are_in_order(o, policy):
+    """First the API is no longer asked, or the adapter no longer heard, then the reporter ends."""
+    case = Case(o, policy)
+    stays(o, policy), restartable(o), nothing_more(o, policy)
+
+    if o.stopping_since is not None:
+        assert case.stop_deadline >= o.stopping_since
+        assert case.hear_until <= case.stop_deadline
+        assert case.poll_until <= case.stop_deadline
+
+
+@given(observations, st.integers(-(2**40), 2**40), st.sampled_from(sorted(ROWS)), st.booleans())
+def test_every_observation_makes_an_annotation(o, wall, row, final):
+    """At most 4 KiB, fit for the published schema, and read back as it was."""
+    adapter = Attempt("job-x7k2p", "pod-uid", at(-1), at(0), at(1), 2)
+    report = Report(row, "True", "r", "m")
+
+    value = encode_note(adapter, report, evidence(o, wall), final=final)
+
+    assert len(value.encode()) <= SIZE_LIMIT
+    assert [] == list(SCHEMA.iter_errors(json.loads(value)))
+    note = decode_note(value)
+    assert (adapter, row, final) == (note.attempt, note.row, note.final)
+
+
+@given(memories, seconds, st.floats(1, 2.0**40), looks, files)
+def test_remembering_the_same_look_twice_changes_nothing(memory, now, wall, look, file):
+    """The loop may look as often as it likes."""
+    once = remember(memory, now, wall, look, file)
+    twice = remember(once, now, wall, look, file)
+
+    assert once == twice
+    assert attributed(file, look, once) == attributed(file, look, twice)
+
+
+@given(memories, looks, files)
+def test_a_file_counts_as_it_is_or_not_at_all(memory, look, file):
+    """Attribution never changes a file; one that cannot be read counts as it was read before."""
+    before = getattr(file, "before", None)
+    unread = {before, replace(file, before=None)} if before else set()
+
+    assert attributed(file, look, memory) in {file, FileAbsent(), *unread}
+
+
+@given(
+    st.integers(0, 10**9),
+    st.floats(0, 1, exclude_max=True),
+    st.none() | st.floats(-1, 10**6),
+    st.none() | st.floats(-1, 10**6),
+)
+def test_a_delay_is_never_negative_nor_beyond_the_end(attempt, roll, retry_after, remaining):
+    """Whatever was asked for."""
+    delay = next_delay(attempt, lambda: roll, retry_after=retry_after, remaining=remaining)
+
+    if remaining is not None and remaining <= 0:
+        assert delay is None
+    else:
+        assert 0 <= delay <= 45
+        assert remaining is None or delay <= remaining

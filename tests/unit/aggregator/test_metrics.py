@@ -1,0 +1,144 @@
+"""The aggregator's metrics: what a scrape shows, and how many series it can ever have."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+from prometheus_client.openmetrics import parser as openmetrics_parser
+from prometheus_client.parser import text_string_to_metric_families
+
+from reporter.aggregator import metrics
+from reporter.run.entry import State
+from tests.promtool import promtool
+
+OPENMETRICS = "application/openmetrics-text;version=1.0.0"
+FULL = metrics.Now(
+    entries={("e2e", "complete"): 1, ("sysd", "running"): 2},
+    heartbeat_age={"sysd": 17.5},
+    expiry={"ca": 2e9, "server": 2e9},
+    results={("sysd", "passed"): 4, ("sysd", "failed"): 1},
+    result_status="failed",
+    status="running",
+    final=True,
+    revision=42,
+    connections=3,
+    uploads=1,
+    store_writable=False,
+    disk_free=5,
+)
+
+
+def series(subject: metrics.Metrics, accept: str = "") -> dict[tuple[str, ...], float]:
+    """Every sample of a scrape as {(name without prefix, label values ...): value}."""
+    text = subject.render(accept).body.decode()
+    parse = (
+        openmetrics_parser.text_string_to_metric_families
+        if accept
+        else text_string_to_metric_families
+    )
+    samples = [sample for family in parse(text) for sample in family.samples]
+    found = {
+        (s.name.removeprefix("status_aggregator_"), *(v for _, v in sorted(s.labels.items()))): (
+            s.value
+        )
+        for s in samples
+    }
+    assert len(samples) == len(found)
+    return found
+
+
+def used(now: metrics.Now = FULL) -> metrics.Metrics:
+    """Metrics after everything happened, hostile values included."""
+    subject = metrics.Metrics("0.1.0", lambda: now, dropped_logs=lambda: 3)
+    for route in (*metrics.ROUTES, 'no "such"\n route'):
+        subject.observe_request(route, 200, seconds=0.02, size=10)
+    subject.observe_request("results", 409, seconds=9.0)
+    for reason in (*metrics.TLS_FAILURES, "no such reason"):
+        subject.observe_tls_failure(reason)
+    subject.observe_commit(0.003, 7)
+    subject.count("annotation_failures")
+    subject.count("lost_results", 2)
+    return subject
+
+
+@pytest.mark.parametrize("accept", ["", OPENMETRICS])
+def test_everything_told_is_shown(accept: str):
+    """In both formats."""
+    shown = series(used(), accept)
+
+    assert 1.0 == shown["requests_total", "409", "results"]
+    assert 2.0 == shown["requests_total", "200", "other"]
+    assert 2.0 == shown["request_duration_seconds_count", "results"]
+    assert 1.0 == shown["request_duration_seconds_bucket", "5.0", "results"]
+    assert 10.0 == shown["received_bytes_total", "progress"]
+    assert 2.0 == shown["tls_failures_total", "other"]
+    assert 7.0 == shown["store_operations_total",]
+    assert 0.003 == shown["store_commit_duration_seconds_sum",]
+    assert 2.0 == shown["entries", "sysd", "running"]
+    assert 0.0 == shown["entries", "sysd", "complete"]
+    assert 17.5 == shown["last_heartbeat_age_seconds", "sysd"]
+    assert 2e9 == shown["certificate_expiry_timestamp_seconds", "server"]
+    assert 1.0 == shown["run_status", "running"]
+    assert 0.0 == shown["run_status", "failed"]
+    assert [0.0, 1.0, 0.0] == [shown["run_result", result] for result in metrics.RESULTS]
+    assert [4.0, 1.0, 0.0] == [shown["results", "sysd", result] for result in metrics.RESULTS]
+    assert 1.0 == shown["run_final",]
+    assert 42.0 == shown["revision",]
+    assert 3.0 == shown["connections",]
+    assert 1.0 == shown["uploads",]
+    assert 0.0 == shown["store_writable",]
+    assert 5.0 == shown["disk_free_bytes",]
+    assert 1.0 == shown["annotation_failures_total",]
+    assert 2.0 == shown["lost_results_total",]
+    assert 3.0 == shown["log_events_dropped_total",]
+    version = ".".join(map(str, sys.version_info[:3]))
+    assert 1.0 == shown["build_info", version, "0.1.0"]
+
+
+def test_unknown_facts_have_no_series():
+    """An age that nobody knows must not look like 0."""
+    shown = series(metrics.Metrics("0.1.0", metrics.Now))
+
+    assert "disk_free_bytes" not in {name for name, *_ in shown}
+    assert "last_heartbeat_age_seconds" not in {name for name, *_ in shown}
+    assert 0.0 == shown["tls_failures_total", "certificate"]
+
+
+def test_states_are_those_of_the_run():
+    """Every state of an entry has its label."""
+    assert tuple(State) == metrics.STATES
+
+
+def test_a_page_shows_one_moment():
+    """The facts are asked for once per scrape."""
+    moments = iter([metrics.Now(revision=1), metrics.Now(revision=2, final=True)])
+    subject = metrics.Metrics("0.1.0", lambda: next(moments))
+
+    first, second = subject.render(), subject.render()
+
+    assert b"status_aggregator_revision 1.0" in first.body
+    assert b"status_aggregator_revision 2.0" in second.body
+    assert [False, True] == [first.final, second.final]
+
+
+def test_nodes_are_not_named():
+    """Scrapes need no credentials: of the plan they show the plugins alone."""
+    families = text_string_to_metric_families(used().render().body.decode())
+    labels = {name for family in families for sample in family.samples for name in sample.labels}
+
+    of_runs = {"plugin", "state", "status", "result", "certificate"}
+    assert labels == of_runs | {"route", "code", "le", "reason", "version", "python"}
+
+
+def test_no_label_from_outside():
+    """Only names of the plan; routes and reasons that are not ours become `other`."""
+    text = used().render().body.decode()
+
+    assert "no such" not in text
+    assert 'no "such"' not in text
+
+
+def test_promtool_finds_nothing_to_criticise():
+    """Names and types follow Prometheus' conventions."""
+    assert ("", "") == promtool("check", "metrics", given=used().render().body)

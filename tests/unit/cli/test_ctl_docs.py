@@ -1,0 +1,54 @@
+"""docs/status-ctl.md names what there is: commands, codes of findings, exit codes."""
+
+import argparse
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+from reporter.status_ctl import COMMANDS
+
+ROOT = Path(__file__).resolve().parents[3]
+PAGE = (ROOT / "docs" / "status-ctl.md").read_text()
+SOURCES = sorted((ROOT / "reporter" / "jobs").glob("*.py"))
+EXITS = PAGE.partition("## Exit codes")[2].partition("\n## ")[0]
+ROWS = [line for line in EXITS.splitlines() if line.startswith("| `")]
+
+
+def test_every_code_of_a_finding_is_listed():
+    """Scripts may depend on them."""
+    text = "".join(source.read_text() for source in SOURCES)
+    codes = set(re.findall(r'(?:problem|warning|info)\(\s*"([a-z-]+)"', text)) | {"verdict"}
+    codes |= {f"{sort}-trouble" for sort in ("image", "config", "start")}
+    listed = set(re.findall(r"`([a-z-]+)`", PAGE.partition("## explain")[2]))
+
+    assert len(codes) > 25
+    assert codes <= listed
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+def test_the_table_of_exit_codes_is_that_of_the_help(command):
+    """A column is filled where the command's own help has the code."""
+    module = importlib.import_module(f"reporter.{command.module}")
+    helped = set(re.findall(r"(?m)^  (\d+) ", module.DESCRIPTION))
+    rows = [line for line in ROWS if f"`{command.name}" in line.split("|")[1]]
+    codes = ("0", "1", "2", "3", "4", "130")
+    shown = {
+        code
+        for row in rows
+        for code, cell in zip(codes, row.split("|")[2:-1], strict=True)
+        if cell.strip()
+    }
+
+    assert helped - {"130"} == shown - {"130"}
+    assert ("143" in module.DESCRIPTION) == any("143: SIGTERM" in row for row in rows)
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+def test_the_page_names_the_command(command):
+    """In its table of commands."""
+    parser = argparse.ArgumentParser()
+    importlib.import_module(f"reporter.{command.module}").arguments(parser)
+
+    assert f"`{command.name}" in PAGE.partition("## Exit codes")[0]

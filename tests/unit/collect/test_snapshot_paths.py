@@ -1,0 +1,131 @@
+"""Where everything lies, whatever it is called."""
+
+import json
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reporter.collect.snapshot.choice import LeftOut
+from reporter.collect.snapshot.index import Collected, Told, index_document
+from reporter.collect.snapshot.paths import TOP, file_name, host_path, list_path, log_path, segment
+from reporter.kube.resources import DiscoveryTrouble, Resource
+
+PODS = Resource("", "v1", "pods", "Pod", True)
+METRICS = Resource("metrics.k8s.io", "v1beta1", "pods", "PodMetrics", True)
+
+
+def test_the_places_that_readers_know() -> None:
+    """As Sonobuoy has them; two kinds with one plural have two files."""
+    nodes = Resource("", "v1", "nodes", "Node", False)
+
+    assert "resources/ns/default/core_v1_pods.json" == list_path(PODS, "default")
+    assert "metrics.k8s.io_v1beta1_pods.json" == file_name(METRICS)
+    assert "resources/cluster/core_v1_nodes.json" == list_path(nodes, "")
+    assert "hosts/node1/configz.json" == host_path("node1", "configz")
+    assert "podlogs/a/b/logs/c.txt" == log_path("a", "b", "c")
+    assert "podlogs/a/b/logs/c.previous.txt" == log_path("a", "b", "c", previous=True)
+
+
+def test_a_group_that_is_called_core() -> None:
+    """It is another one than the core group."""
+    foreign = Resource("core", "v1", "pods", "Pod", True)
+
+    assert "%63ore_v1_pods.json" == file_name(foreign) != file_name(PODS)
+
+
+NAMES = st.text(max_size=8) | st.sampled_from(
+    [".", "..", "", "a/b", "../../etc", "a_b", "a", "%2F", "a" * 300, "a" * 301, "\udcff", "\0"]
+)
+
+
+@given(NAMES, NAMES)
+def test_any_name_is_one_component_of_its_own(one: str, other: str) -> None:
+    """It leads nowhere else, fits a file system, and no two are the same."""
+    found = segment(one)
+
+    assert not {"/", "\0"} & set(found)
+    assert found not in {"", ".", ".."}
+    assert len(found) <= 240
+    assert (segment(other) == found) is (other == one)
+
+
+@given(st.tuples(NAMES, NAMES, NAMES), st.tuples(NAMES, NAMES, NAMES))
+def test_no_two_resources_share_a_file(one: tuple[str, ...], other: tuple[str, ...]) -> None:
+    """Whatever their groups, versions and plurals are."""
+    first, second = (Resource(*each, "K", True) for each in (one, other))
+
+    assert len(file_name(first)) <= 240
+    assert (file_name(first) == file_name(second)) is (one == other)
+    assert list_path(first, "x").split("/")[0] in TOP
+
+
+def test_the_index_of_a_whole_snapshot() -> None:
+    """What did not happen is not said."""
+    told = Told(
+        began=0.0,
+        ended=9.5,
+        server_version="v1.34.4",
+        resources=[(PODS, Collected(3, 100, 0.12345, redacted=2))],
+        left_out=[LeftOut(METRICS, "in SNAPSHOT_EXCLUDE")],
+        troubles=(),
+        namespaces=None,
+        gone={},
+        parts={},
+    )
+    found = index_document(told)
+
+    assert (True, 1, "v1.34.4") == (found["complete"], found["version"], found["serverVersion"])
+    assert [
+        {
+            "group": "",
+            "version": "v1",
+            "resource": "pods",
+            "kind": "Pod",
+            "namespaced": True,
+            "count": 3,
+            "bytes": 100,
+            "seconds": 0.123,
+            "redacted": 2,
+        }
+    ] == found["resources"]
+    assert "in SNAPSHOT_EXCLUDE" == found["leftOut"][0]["reason"]
+    assert {"namespaces", "stopped", "error", "hosts"}.isdisjoint(found)
+    assert not index_document(replace(told, gone={"a": "it was deleted"}))["complete"]
+
+
+def test_the_index_of_a_snapshot_with_gaps() -> None:
+    """Each gap is said where it is, and the whole is not complete."""
+    told = Told(
+        began=0.0,
+        ended=1.0,
+        server_version="",
+        resources=[
+            (PODS, Collected(truncated="too large", inconsistent=True)),
+            (METRICS, Collected(error="503 \x1b[31m" + "x" * 9999)),
+        ],
+        left_out=(),
+        troubles=[DiscoveryTrouble("broken.example.com", "v1", "away")],
+        namespaces=["a", "b"],
+        gone={"b": "it was\ndeleted"},
+        parts={"hosts": Collected(1)},
+        stopped="terminated",
+        error="503",
+    )
+    found = index_document(told)
+    pods, metrics = found["resources"]
+
+    assert ("too large", True) == (pods["truncated"], pods["inconsistent"])
+    assert len(metrics["error"]) <= 1024
+    assert "\\u001b" not in json.dumps(metrics)
+    assert [{"group": "broken.example.com", "version": "v1", "error": "away"}] == (
+        found["groupErrors"]
+    )
+    assert [{"namespace": "b", "error": "it was deleted"}] == found["namespaceErrors"]
+    assert (False, ["a", "b"], "terminated", "503", 1) == (
+        found["complete"],
+        found["namespaces"],
+        found["stopped"],
+        found["error"],
+        found["hosts"]["count"],
+    )

@@ -1,0 +1,36 @@
+"""Quantities as Kubernetes writes them."""
+
+from decimal import Decimal
+
+import pytest
+
+from reporter.common.quantity import quantity
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        ("64Mi", 64 * 2**20),
+        ("1G", 10**9),
+        ("67108864", 67108864),
+        ("0.5Gi", 2**29),
+        (".5", Decimal("0.5")),
+        ("5.", 5),
+        ("100m", Decimal("0.1")),
+        ("1n", Decimal("0.000000001")),
+        ("1e3", 1000),
+        ("1E3", 1000),
+        ("1E", 10**18),
+        ("1Ei", 2**60),
+        ("-1k", -1000),
+    ],
+)
+def test_a_quantity(written, value):
+    """All that the API server accepts."""
+    assert value == quantity(written)
+
+
+@pytest.mark.parametrize("written", ["", "Mi", "1 Mi", "1mi", "1KB", "1e", "1_000", "٣", "None"])
+def test_no_quantity(written):
+    """None."""
+    assert quantity(written) is None

@@ -1,0 +1,60 @@
+"""Jobs and CronJobs as the tests of this folder need them, and what is said and made of them."""
+
+from reporter.inject.decide import decide
+from reporter.inject.edits import apply
+from reporter.inject.jobs import jobs
+from reporter.inject.options import Wishes
+
+WISHES = Wishes("image")
+
+
+def job(pod=None, spec=None, metadata=None, template=None):
+    """A Job with one container, and what is to be different."""
+    found = {"restartPolicy": "Never", "containers": [{"name": "main", "image": "i"}]}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "j", **(metadata or {})},
+        "spec": {"template": {"spec": found | (pod or {}), **(template or {})}, **(spec or {})},
+    }
+
+
+def one(value):
+    (found,) = jobs(value)
+    return found
+
+
+def said(value, wishes=WISHES):
+    return decide(value, one(value), wishes).said
+
+
+def made(value, wishes=WISHES):
+    """Return the Job with its reporter."""
+    decision = decide(value, one(value), wishes)
+    return apply(apply(value, decision.out), decision.put_in)
+
+
+def pod(value):
+    return value["spec"]["template"]["spec"]
+
+
+def reporter(value):
+    spec = pod(value)
+    (found,) = (
+        each
+        for each in spec.get("initContainers", []) + spec["containers"]
+        if each["name"] == "status-reporter"
+    )
+    return found
+
+
+def environment(value):
+    return {each["name"]: each.get("value") for each in reporter(value)["env"]}
+
+
+CRON = {
+    "apiVersion": "batch/v1",
+    "kind": "CronJob",
+    "metadata": {"name": "c", "namespace": "n", "labels": {"a": "1", "b": "2"}},
+    "spec": {"jobTemplate": {"metadata": {"labels": {"b": "3"}}, "spec": job()["spec"]}},
+}

@@ -1,0 +1,52 @@
+"""Where the Jobs of an object are: of every kind that makes some, and of lists."""
+
+import pytest
+
+from reporter.inject.jobs import jobs
+from tests.unit.inject.scene import CRON, job, one
+
+JOB_SET = {
+    "apiVersion": "jobset.x-k8s.io/v1alpha2",
+    "kind": "JobSet",
+    "metadata": {"name": "s"},
+    "spec": {
+        "replicatedJobs": [
+            {"name": "one", "template": {"spec": job()["spec"]}},
+            "broken",
+            {"name": "two", "template": {"spec": job()["spec"]}},
+        ]
+    },
+}
+
+
+class TestWhereJobsAre:
+    """jobs.py."""
+
+    @pytest.mark.parametrize(
+        ("value", "shown"),
+        [
+            (job(), ["job.batch/j"]),
+            (job(metadata={"name": "", "generateName": "g-"}), ["job.batch/g-*"]),
+            (CRON, ["cronjob.batch/c"]),
+            (JOB_SET, ["jobset.jobset.x-k8s.io/s (one)", "jobset.jobset.x-k8s.io/s (two)"]),
+            (
+                {"kind": "List", "items": [job(), {"kind": "JobList", "items": [CRON]}]},
+                ["job.batch/j", "cronjob.batch/c"],
+            ),
+            ({**job(), "apiVersion": "other/v1"}, []),
+            ({**CRON, "spec": {}}, []),
+            ({"kind": "Pod"}, []),
+            ([1], []),
+            (None, []),
+        ],
+    )
+    def test_kinds(self, value, shown):
+        """By kind and group; a list is looked into."""
+        assert shown == [found.shown for found in jobs(value)]
+
+    def test_a_cronjobs_labels_are_those_of_its_jobs_before_its_own(self):
+        """Either may ask for a form; what makes the Jobs is nearer."""
+        found = one(CRON)
+
+        assert {"a": "1", "b": "3"} == found.labels
+        assert ("c", "n", ("spec", "jobTemplate")) == (found.name, found.namespace, found.job)

@@ -1,0 +1,69 @@
+"""Manifests of all shapes, collected and made up: once, twice, and back again."""
+
+import json
+
+import pytest
+import yaml
+
+from reporter.common.yaml_scalar import LOADER
+from reporter.inject.documents import read, split
+from reporter.inject.options import Wishes
+from reporter.inject.stream import injected, uninjected
+from reporter.verdict.facts import Form
+from tests.manifests.collected import NULLS, REWRITTEN, SHAPES, UNCHANGED
+from tests.manifests.generated import COUNT, generated
+
+WISHES = {form: Wishes("registry.example/status-reporter:1", form) for form in Form}
+
+
+def everything(labels):
+    return True
+
+
+def values(stream):
+    return [read(piece).value for piece in split(stream.removeprefix("\ufeff"))]
+
+
+def known(piece):
+    """Return what others read: PyYAML makes two characters of one that JSON escapes."""
+    return json.loads(piece) if piece.startswith("{") else yaml.load(piece, LOADER)
+
+
+def without_nulls(value):
+    """A key without a value says the same as none."""
+    if isinstance(value, dict):
+        return {key: without_nulls(each) for key, each in value.items() if each is not None}
+    return [without_nulls(each) for each in value] if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize(
+    ("form", "rights"), [(Form.NATIVE, True), (Form.CLASSIC, False)], ids=list(Form)
+)
+def test_a_collected_shape(name, form, rights):
+    """Twice is once; back is the original, byte for byte; every other line is as it was."""
+    stream = SHAPES[name]
+
+    once = injected(stream, WISHES[form], everything, with_rights=rights)
+    back = uninjected(once.text, everything)
+
+    assert once.text == injected(once.text, WISHES[form], everything, with_rights=rights).text
+    assert (name in UNCHANGED) == (once.text == stream)
+    if name in REWRITTEN | NULLS:
+        assert without_nulls(values(stream)) == without_nulls(values(back.text))
+        return
+    assert stream == back.text
+    assert [] == [each for each in once.said if "rewritten" in each.what]
+
+
+@pytest.mark.parametrize("seed", range(COUNT))
+def test_a_generated_stream(seed):
+    """The same for streams that nobody has thought of."""
+    stream, wishes = generated(seed), WISHES[list(Form)[seed % 2]]
+
+    once = injected(stream, wishes, everything, with_rights=seed % 3 == 0)
+
+    assert [known(piece) for piece in split(stream)] == values(stream)
+    assert once.text == injected(once.text, wishes, everything, with_rights=seed % 3 == 0).text
+    assert stream == uninjected(once.text, everything).text
+    assert [] == [each for each in once.said if "rewritten" in each.what]

@@ -1,0 +1,331 @@
+"""What `explain` says of each verdict of the contract."""
+
+import json
+
+import pytest
+
+from reporter.jobs.finding import Weight
+from reporter.jobs.job import standing
+from reporter.verdict import rows
+from reporter.verdict.annotation import shown_container
+from reporter.verdict.facts import Container, Running, Terminated, Waiting
+from reporter.verdict.payloads import FileInvalid, Progress
+from tests.fakekube import terminated
+from tests.unit.jobs.world import (
+    BAD,
+    COMPLETE,
+    EXITED,
+    GOOD,
+    POD,
+    explain,
+    job,
+    pod,
+    without_reporter,
+)
+
+VERDICTS = {
+    "success": (rows.result(GOOD), {}, "Available=True AllChecked: 12 of 12 (final)", ""),
+    "failure": (
+        rows.result(BAD),
+        {},
+        "Available=False QuotaMissing: no quota",
+        "reported this itself",
+    ),
+    "hang until the wait time ends": (
+        rows.timeout(300),
+        {"adapter": {"container": "adapter", "restarts": 0, "state": "running"}},
+        "Adapter did not produce results within 5m0s",
+        "MAX_WAIT_TIME_SECONDS",
+    ),
+    "out of memory": (rows.out_of_memory(), {}, "OOMKilled", "resources.limits.memory"),
+    "invalid JSON": (
+        rows.invalid(FileInvalid("not JSON", None)),
+        {"file": {"state": "invalid", "cause": "not JSON"}},
+        "Failed to parse adapter result: not JSON",
+        "status-ctl validate",
+    ),
+    "crash": (
+        rows.exited(EXITED, result_required=True),
+        {"adapter": {"container": "adapter", "restarts": 0, "state": "terminated", "exitCode": 3}},
+        "exited with code 3",
+        "adapter's log",
+    ),
+    "exit code 3 after a result": (
+        rows.exited(EXITED, result_required=True),
+        {"file": {"state": "valid", "resultReason": "AllChecked"}},
+        "exited with code 3",
+        "RESULT_TRUST=at-exit",
+    ),
+    "exit code 0 without a file": (
+        rows.exited(Terminated(0, "Completed"), result_required=True),
+        {"file": {"state": "absent"}},
+        "did not produce a valid result file",
+        "RESULT_REQUIRED=false",
+    ),
+    "exit code 0, no file needed": (
+        rows.exited(Terminated(0), result_required=False),
+        {},
+        "AdapterSucceeded",
+        "",
+    ),
+    "image": (
+        rows.trouble("W1", "container 'adapter': ErrImageNeverPull: not there"),
+        {},
+        "AdapterImagePullFailed: container 'adapter': ErrImageNeverPull",
+        "imagePullSecrets",
+    ),
+    "missing ConfigMap key": (
+        rows.trouble("W2", 'configmap "x" not found'),
+        {},
+        'configmap "x" not found',
+        "ConfigMap, Secret or key",
+    ),
+    "command not found": (
+        rows.trouble("W3", "StartError: no such file"),
+        {},
+        "AdapterStartFailed: StartError",
+        "command, working directory",
+    ),
+    "crash loop": (
+        rows.crash_looping(Container("adapter", Waiting("CrashLoopBackOff"), EXITED, 4)),
+        {},
+        "last exit code 3, restarted 4 times",
+        "--previous",
+    ),
+    "deadline": (
+        rows.deadline("Job", 60),
+        {},
+        "within the Job's activeDeadlineSeconds (1m0s)",
+        "Raise the activeDeadlineSeconds",
+    ),
+    "evicted": (
+        rows.evicted("EvictionByEvictionAPI", "drained"),
+        {"pod": {"look": "seen", "disruption": "EvictionByEvictionAPI: drained"}},
+        "disrupted: EvictionByEvictionAPI: drained",
+        "podFailurePolicy",
+    ),
+    "interrupted": (
+        rows.interrupted("The Pod was deleted", Running()),
+        {},
+        "The Pod was deleted before a verdict was known",
+        "run the Job again",
+    ),
+    "wrong container name": (
+        rows.misfit("'x' is not a container of the Pod"),
+        {},
+        "'x' is not a container of the Pod",
+        "Fix the reporter's settings",
+    ),
+    "running": (
+        rows.running(Running(), Progress("step 3", 10, 3, (), ())),
+        {},
+        "3 of 10 completed, step 3",
+        "",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", VERDICTS)
+def test_every_row_of_the_contract(name):
+    """The condition in one line, its evidence, and what that row asks people to do."""
+    report, evidence, said, todo = VERDICTS[name]
+    first, *_ = explain(job(report, evidence=evidence), pod())
+
+    assert "verdict" == first.code
+    assert said in first.what
+    assert todo in first.todo
+    assert bool(todo) == bool(first.todo)
+    good = report.status == "True" or report.row == "A"
+    assert (Weight.INFO if good else Weight.PROBLEM) == first.weight
+
+
+def test_the_evidence_is_told_in_words():
+    """What the annotation holds, one fact a line."""
+    evidence = {
+        "file": {"state": "invalid", "cause": "not JSON"},
+        "adapter": {
+            "container": "adapter",
+            "restarts": 2,
+            "state": "waiting",
+            "reason": "CrashLoopBackOff",
+            "last": {"exitCode": 137, "maybeOutOfMemory": True},
+        },
+        "lastEndedRun": {"exitCode": 1, "reason": "Error"},
+        "pod": {
+            "look": "gone",
+            "disruption": "Preempted: by x",
+            "blockedBy": {"container": "init", "state": "terminated", "exitCode": 2},
+        },
+        "reaper": {},
+        "waitedSeconds": 12.3,
+    }
+    first, *_ = explain(job(rows.timeout(300), evidence=evidence), pod())
+
+    assert (
+        "result file: invalid (not JSON)",
+        "adapter 'adapter': waiting (CrashLoopBackOff), restarted 2 times; previous run: exit "
+        "code 137, killed, possibly out of memory",
+        "its last run that ended: exit code 1 (Error)",
+        "init container 'init' blocks it: exit code 2",
+        "the Pod was disrupted: Preempted: by x",
+        "reading the Pod: gone",
+        "written by status-ctl reap, which cannot read the result file",
+        f"waited 12 s; seen at 2030-01-01T12:00:30Z in Pod {POD}",
+    ) == first.evidence
+
+
+_LOOP = Waiting("CrashLoopBackOff", "back-off 2m40s restarting failed container")
+_EXIT_1 = {"exitCode": 1, "reason": "Error"}
+
+
+@pytest.mark.parametrize(
+    ("evidence", "said"),
+    [
+        (
+            {"adapter": shown_container(Container("adapter", _LOOP, EXITED, 5))},
+            "fails again and again, last with exit code 3. ",
+        ),
+        (
+            {"adapter": shown_container(Container("adapter", _LOOP, None, 5))},
+            "fails again and again. ",
+        ),
+        (
+            {"adapter": {"state": "running", "restarts": 4, "last": _EXIT_1}},
+            "fails again and again, last with exit code 1. ",
+        ),
+        (
+            {"adapter": {"state": "terminated", "restarts": 4, **_EXIT_1, "last": {"exitCode": 2}}},
+            "fails again and again, last with exit code 1. ",
+        ),
+        (
+            {"adapter": {"state": "running", "restarts": 4}, "lastEndedRun": _EXIT_1},
+            "fails again and again, last with exit code 1. ",
+        ),
+    ],
+    ids=["waits", "its last run is unknown", "runs again", "just ended", "only remembered"],
+)
+def test_the_wait_time_ends_in_a_crash_loop(evidence, said):
+    """More time would not help: the log of the run before says why it fails."""
+    first, *_ = explain(job(rows.timeout(300), evidence=evidence), pod())
+
+    assert said in first.todo
+    assert "kubectl logs --previous" in first.todo
+    assert "MAX_WAIT_TIME_SECONDS" not in first.todo
+    assert "hangs" not in first.todo
+
+
+@pytest.mark.parametrize(
+    "adapter",
+    [
+        {"state": "running", "restarts": 0},
+        {"state": "running", "restarts": 4, "last": {"exitCode": 0}},
+        {"state": "waiting", "restarts": 0, "reason": "PodInitializing"},
+    ],
+)
+def test_the_wait_time_ends_without_a_failed_run(adapter):
+    """It may hang, or need more time."""
+    first, *_ = explain(job(rows.timeout(300), evidence={"adapter": adapter}), pod())
+
+    assert "MAX_WAIT_TIME_SECONDS" in first.todo
+    assert "--previous" not in first.todo
+
+
+def test_the_wait_time_ends_after_one_failed_run():
+    """The run after it may hang all the same: both are told."""
+    adapter = {"state": "running", "restarts": 1, "last": _EXIT_1}
+    first, *_ = explain(job(rows.timeout(300), evidence={"adapter": adapter}), pod())
+
+    assert "A run of the adapter failed with exit code 1: " in first.todo
+    assert "kubectl logs --previous" in first.todo
+    assert "MAX_WAIT_TIME_SECONDS" in first.todo
+
+
+def test_a_deadline_passes_in_the_fifth_run():
+    """It was running then; a longer deadline alone would only let it fail more often."""
+    adapter = {"state": "running", "restarts": 4, "last": _EXIT_1}
+    first, *_ = explain(job(rows.deadline("Job", 600), evidence={"adapter": adapter}), pod())
+
+    assert "fails again and again, last with exit code 1. " in first.todo
+    assert "activeDeadlineSeconds" not in first.todo
+
+
+def test_a_good_verdict_alone_is_all_that_is_said():
+    """No advice where nothing is wrong."""
+    done = pod(terminated(0), phase="Succeeded")
+    found = explain(job(rows.result(GOOD), conditions=[COMPLETE]), done)
+
+    assert ["verdict", "job-complete"] == [each.code for each in found]
+    assert {Weight.INFO} == {each.weight for each in found}
+
+
+def test_a_success_that_was_contradicted():
+    """It is a warning, and tells how the adapter ended."""
+    after = {"exitCode": 137, "reason": "OOMKilled"}
+    first, *_ = explain(job(rows.result(GOOD), after=after), pod())
+
+    assert Weight.WARNING == first.weight
+    assert "after that the adapter ended: exit code 137 (OOMKilled)" in first.evidence
+
+
+def test_a_result_that_came_after_the_timeout():
+    late = {"observedAt": "2030-01-01T12:06:00Z", "status": "True", "reason": "AllChecked"}
+    first, *_ = explain(job(rows.timeout(300), late=late), pod())
+
+    assert (
+        "a result came after the verdict: True AllChecked (2030-01-01T12:06:00Z)" in first.evidence
+    )
+    assert first.todo.startswith("The adapter needs more time: raise MAX_WAIT_TIME_SECONDS")
+
+
+def test_a_condition_of_an_older_reporter():
+    """Without an annotation it counts by its type; whether it is final nobody knows."""
+    made = job()
+    made["status"]["conditions"] = [
+        {"type": "Available", "status": "False", "reason": "AdapterTimeout", "message": "m"}
+    ]
+    (verdict,) = standing(made)
+    first, *_ = explain(made, pod())
+
+    assert (None, "") == (verdict.final, verdict.row)
+    assert "Available=False AdapterTimeout: m" == first.what
+    assert "MAX_WAIT_TIME_SECONDS" in first.todo
+
+
+def test_a_foreign_condition_is_not_ours():
+    """Neither the Job controller's nor somebody else's."""
+    made = without_reporter(job(conditions=[COMPLETE, {"type": "Mine", "status": "True"}]))
+
+    assert [] == standing(made)
+
+
+@pytest.mark.parametrize("reason", ["AdapterExitedWithError", "AdapterMissingResults", "Odd"])
+def test_the_row_of_a_condition_without_an_annotation(reason):
+    """By its reason; another one is the adapter's own word."""
+    made = job()
+    made["status"]["conditions"] = [
+        {"type": "Available", "status": "False", "reason": reason, "message": "m"}
+    ]
+    first, *_ = explain(made, pod())
+    todo = {"AdapterExitedWithError": "log", "AdapterMissingResults": "RESULT_REQUIRED"}
+
+    assert todo.get(reason, "reported this itself") in first.todo
+
+
+def test_progress_of_a_second_verdict():
+    """Two reporters with two types: both are told."""
+    found = explain(job(rows.result(GOOD), rows.timeout(12)), pod())
+
+    assert ["Available=True", "Other1=False"] == [
+        each.what.split()[0] for each in found if each.code == "verdict"
+    ]
+
+
+def test_an_annotation_that_is_not_ours():
+    """Not JSON, or of another shape: the condition counts as one without."""
+    made = job()
+    made["metadata"]["annotations"] = {
+        "status-reporter.io/Available": "{",
+        "status-reporter.io/run-status": json.dumps({"status": "running"}),
+    }
+
+    assert [] == standing(made)

@@ -1,0 +1,314 @@
+"""The Jobs of plugins: what is added to a template, and that the rest stays."""
+
+from __future__ import annotations
+
+import json
+from copy import deepcopy
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reporter.launch.job import job, secret_name
+from reporter.launch.plugin_pod import plugin_container
+from reporter.link import environment
+from reporter.run import names
+from reporter.run.definition import Definition
+from reporter.runctl.pod_security import needed
+from reporter.sidecar import settings as sidecar_settings
+from reporter.verdict.pod import Names, find_adapter, find_form
+from reporter.worker.command_line import Work, parse
+from tests.plugin_definitions import YAML
+from tests.plugin_launches import IMAGE, OWNER, PLACE, RUN, definition, launch_of, plugin_of
+from tests.unit.launch.job_parts import (
+    OURS,
+    Object,
+    container,
+    environ,
+    made,
+    made_of,
+    mounts,
+    pod_of,
+    volume,
+)
+
+
+@pytest.mark.parametrize("situation", YAML)
+def test_a_definition_is_not_changed_by_making_its_job(situation: str) -> None:
+    """The same one makes the Jobs of all nodes."""
+    found = definition(situation)
+    before = deepcopy(found)
+    first = made_of(found, launch_of(found))
+    assert before == found
+    assert first == made_of(found, launch_of(found))
+
+
+@pytest.mark.parametrize("situation", YAML)
+def test_what_a_template_says_stays(situation: str) -> None:
+    """Containers keep their order and all they have; nothing of the Pod's is lost."""
+    found = definition(situation)
+    before, after = found.template["spec"], pod_of(made(situation))
+    for kind in ("containers", "initContainers"):
+        given = before.get(kind, [])
+        kept = [each for each in after.get(kind, []) if each["name"] not in OURS]
+        assert [each["name"] for each in given] == [each["name"] for each in kept]
+        for own, now in zip(given, kept, strict=True):
+            assert {**own, "env": 0, "volumeMounts": 0, "image": 0} == (
+                {**now, "env": 0, "volumeMounts": 0, "image": 0}
+            )
+            for mount in own.get("volumeMounts", []):
+                assert mount in now["volumeMounts"]
+    for each in before.get("volumes", []):
+        assert each in after["volumes"]
+    changed = {
+        "affinity",
+        "containers",
+        "dnsPolicy",
+        "imagePullSecrets",
+        "initContainers",
+        "terminationGracePeriodSeconds",
+        "volumes",
+    }
+    for name in before.keys() - changed:
+        assert before[name] == after[name]
+
+
+@pytest.mark.parametrize("situation", YAML)
+def test_one_pod_and_never_a_second(situation: str) -> None:
+    """No retry, no restart, an end for it in any case, and a name by which it is found again."""
+    found = definition(situation)
+    done = made(situation, timeout=600)
+    spec, key = done["spec"], plugin_of(found).keys[0]
+    assert (0, "Never") == (spec["backoffLimit"], pod_of(done)["restartPolicy"])
+    assert found.start_timeout_seconds + 600 + 3600 == spec["activeDeadlineSeconds"]
+    assert ("ttlSecondsAfterFinished" in spec) is (found.cleanup != "never")
+    assert names.entry_name(RUN, key) == done["metadata"]["name"]
+    assert [OWNER] == done["metadata"]["ownerReferences"]
+    for labelled in (done, spec["template"]):
+        assert names.labels(RUN).items() <= labelled["metadata"]["labels"].items()
+        assert found.name == labelled["metadata"]["labels"][names.PLUGIN_LABEL]
+        assert key == names.key_of(labelled)
+
+
+@pytest.mark.parametrize("situation", YAML)
+def test_keys_are_files_of_one_container(situation: str) -> None:
+    """Certificates and token are seen by ours alone, by the program itself under `link`."""
+    found = definition(situation)
+    done = made(situation)
+    pod = pod_of(done)
+    key = plugin_of(found).keys[0]
+    secret = volume(pod, "status-reporter-certificates")["secret"]["secretName"]
+    assert secret_name(RUN, plugin_of(found), key) == secret
+    seeing = {
+        each["name"]
+        for kind in ("initContainers", "containers")
+        for each in pod.get(kind, [])
+        if {"status-reporter-certificates", "status-reporter-token"} & set(mounts(each).values())
+    }
+    ours = {"result-file": "status-reporter", "done-file": "status-worker"}
+    assert {ours.get(found.contract, plugin_container(found))} == seeing
+    assert "PRIVATE" not in json.dumps(done)
+
+
+@pytest.mark.parametrize("situation", YAML)
+def test_every_mount_has_its_volume_and_no_volume_comes_twice(situation: str) -> None:
+    pod = pod_of(made(situation))
+    volumes = [each["name"] for each in pod["volumes"]]
+    assert len(set(volumes)) == len(volumes)
+    for each in [*pod.get("initContainers", []), *pod["containers"]]:
+        assert set(mounts(each).values()) <= set(volumes)
+        assert len(mounts(each)) == len(each.get("volumeMounts", []))
+
+
+@pytest.mark.parametrize("situation", YAML)
+def test_our_containers_understand_their_settings(situation: str) -> None:
+    """By the code that reads them: nothing is set in vain and nothing is missing."""
+    found = definition(situation)
+    pod = pod_of(made(situation))
+    per_node = found.driver == "Node"
+    name = {"result-file": OURS[0], "done-file": OURS[1]}.get(
+        found.contract, plugin_container(found)
+    )
+    values = environ(container(pod, name))
+    assert (PLACE.aggregator_url, found.name) == (values["AGGREGATOR_URL"], values["RESULT_TYPE"])
+    assert ("node" if per_node else "global") == values["AGGREGATOR_SCOPE"]
+    assert ("spec.nodeName" if per_node else None) == values.get("NODE_NAME")
+    if found.contract == "link":
+        return
+    link = {*environment.VARIABLES.values(), "AGGREGATOR_SCOPE"}
+    pems = {f"{each}_FILE" for each in ("CA_CERT", "CLIENT_CERT", "CLIENT_KEY")}
+    known = {each.name for each in sidecar_settings.describe()}
+    assert set(values) <= link | pems | (known if found.contract == "result-file" else set())
+    assert ("0" if not found.heartbeats else None) == values.get("WORKER_HEARTBEAT_SECONDS")
+    if found.contract == "result-file":
+        filled = {**values, "POD_NAME": "pod"}
+        chosen = sidecar_settings.load(filled)
+        assert names.entry_name(RUN, plugin_of(found).keys[0]) == chosen.job_name
+        assert 600 == chosen.max_wait_time_seconds
+    else:
+        ours = container(pod, name)
+        assert ["/sonobuoy"] == ours["command"]
+        assert Work("node" if per_node else "global") == parse(ours["args"])
+
+
+@pytest.mark.parametrize("situation", YAML)
+def test_our_container_comes_first_and_is_as_restricted_as_the_plugin_lets_it(
+    situation: str,
+) -> None:
+    found = definition(situation)
+    pod = pod_of(made(situation))
+    if found.contract == "link":
+        assert not any(each["name"] in OURS for each in pod["containers"])
+        assert "initContainers" not in pod
+        return
+    if found.contract == "result-file":
+        ours = pod["initContainers"][0]
+        assert ("status-reporter", "Always") == (ours["name"], ours["restartPolicy"])
+        assert "native" == find_form(pod, "status-reporter").name.lower()
+    else:
+        ours = pod["containers"][0]
+        assert "status-worker" == ours["name"]
+    assert IMAGE == ours["image"]
+    context = ours["securityContext"]
+    assert {"drop": ["ALL"]} == context["capabilities"]
+    assert (False, True) == (context["allowPrivilegeEscalation"], context["readOnlyRootFilesystem"])
+
+
+@pytest.mark.parametrize("situation", YAML)
+def test_the_sidecar_in_the_real_pod_finds_the_same_container(situation: str) -> None:
+    """What is told here is what the rules find there, or a webhook's container would be judged."""
+    found = definition(situation)
+    template = made(situation)["spec"]["template"]
+    ours = "status-worker" if found.contract == "done-file" else "status-reporter"
+    path = "/tmp/sonobuoy/results/x" if found.contract == "done-file" else "/results/x"
+    named = plugin_container(found)
+    adapter, misfit, _ = find_adapter(template, Names(reporter=ours, results_path=path))
+    assert (named, "") == (adapter, misfit)
+    assert named in [each["name"] for each in template["spec"]["containers"]]
+
+
+def test_pull_secrets_are_added_once() -> None:
+    pod = pod_of(made("adapter with everything of its own"))
+    assert [{"name": "mine"}, {"name": "pull"}] == pod["imagePullSecrets"]
+    assert [{"name": "pull"}] == pod_of(made("adapter on each node"))["imagePullSecrets"]
+    found = definition("adapter on each node")
+    assert "imagePullSecrets" not in pod_of(
+        made_of(found, replace(launch_of(found), pull_secrets=()))
+    )
+
+
+@pytest.mark.parametrize(
+    ("situation", "user", "group", "non_root"),
+    [
+        ("adapter that mounts nothing", None, None, True),
+        ("restricted adapter", 1000, None, True),
+        ("adapter with everything of its own", 1000, 1001, True),
+        ("worker beside a plugin that is root", 0, None, False),
+    ],
+)
+def test_our_container_is_who_the_plugin_is(
+    situation: str, user: int | None, group: int | None, non_root: bool
+) -> None:
+    """Its files may be readable for nobody else."""
+    pod = pod_of(made(situation))
+    found = definition(situation)
+    ours = (pod["initContainers"] if found.contract == "result-file" else pod["containers"])[0]
+    context = ours["securityContext"]
+    assert (user, group, non_root) == (
+        context.get("runAsUser"),
+        context.get("runAsGroup"),
+        context["runAsNonRoot"],
+    )
+
+
+def test_a_pod_of_root_does_not_keep_our_container_from_starting() -> None:
+    """The kubelet starts no container that must not be root as root."""
+    found = definition("adapter that mounts nothing")
+    spec = {**found.template["spec"], "securityContext": {"runAsUser": 0}}
+    found = replace(found, template={"spec": spec})
+    context = pod_of(made_of(found, launch_of(found)))["initContainers"][0]["securityContext"]
+    assert False is context["runAsNonRoot"]
+
+
+@pytest.mark.parametrize(
+    ("situation", "grace", "own"),
+    [
+        ("adapter that mounts nothing", 60, 30),
+        ("adapter on the node's network", 300, 300),
+        ("program that uploads by itself", None, 30),
+    ],
+)
+def test_an_upload_has_a_minute_after_the_end(situation: str, grace: int | None, own: int) -> None:
+    """And who deletes the run can read how long the Pod needs without one."""
+    job = made(situation)
+
+    assert grace == pod_of(job).get("terminationGracePeriodSeconds")
+    assert own == names.own_grace(job["spec"]["template"])
+
+
+def test_labels_and_annotations_of_the_users_stay_but_not_over_ours() -> None:
+    metadata = made("adapter with everything of its own")["spec"]["template"]["metadata"]
+    labels, annotations = metadata["labels"], metadata["annotations"]
+    assert ("storage", "status-reporter") == (labels["team"], labels["app.kubernetes.io/part-of"])
+    assert ("kept", "true") == (annotations["note"], annotations["sidecar.istio.io/inject"])
+    assert "sidecar.istio.io/inject" not in labels
+    assert ("plugin", "own", RUN) == tuple(
+        labels[name] for name in ("sonobuoy-component", "sonobuoy-plugin", "sonobuoy-run")
+    )
+
+
+def test_an_account_of_the_definitions_own_stays() -> None:
+    assert "theirs" == pod_of(made("adapter with everything of its own"))["serviceAccountName"]
+
+
+def test_a_place_without_an_owner_is_for_trying_it_out() -> None:
+    found = definition("adapter that mounts nothing")
+    plugin = plugin_of(found)
+    tried = job(
+        replace(PLACE, owner=None), launch_of(found), plugin, plugin.keys[0], index=0, timeout=1
+    )
+    assert "ownerReferences" not in tried["metadata"]
+
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=4),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner),
+    max_leaves=8,
+)
+FIELDS = (
+    "affinity",
+    "hostNetwork",
+    "imagePullSecrets",
+    "securityContext",
+    "serviceAccountName",
+    "terminationGracePeriodSeconds",
+    "tolerations",
+    "volumes",
+)
+OF_CONTAINERS = ("env", "volumeMounts", "securityContext", "resources")
+
+
+@given(
+    contract=st.sampled_from(["result-file", "done-file", "link"]),
+    per_node=st.booleans(),
+    metadata=ANYTHING,
+    pod=st.dictionaries(st.sampled_from(FIELDS), ANYTHING),
+    container=st.dictionaries(st.sampled_from(OF_CONTAINERS), ANYTHING),
+)
+def test_whatever_a_template_has_a_job_comes_of_it(
+    contract: Any, per_node: bool, metadata: object, pod: Object, container: Object
+) -> None:
+    """The API server says what is wrong with it; nothing here ends over it."""
+    one = {**container, "name": "main", "image": "busybox"}
+    template = {"metadata": metadata, "spec": {**pod, "containers": [one]}}
+    found = Definition("any", "Node" if per_node else "Job", contract, template)
+    before = deepcopy(template)
+    made = made_of(found, replace(launch_of(found), environment={"any": {"A": "b"}}))
+    assert needed(template)[0] in {"restricted", "baseline", "privileged"}
+    json.dumps(made)
+    assert before == template
+    ours = {"result-file": ["status-reporter"], "done-file": ["status-worker"], "link": []}
+    both = [*pod_of(made).get("initContainers", []), *pod_of(made)["containers"]]
+    assert [*ours[contract], "main"] == [each["name"] for each in both]

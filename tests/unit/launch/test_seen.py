@@ -1,0 +1,110 @@
+"""API objects as small values; what is foreign or damaged is read as what it is worth."""
+
+from reporter.launch.seen import (
+    Hindrance,
+    SeenPod,
+    Taken,
+    newest_pods,
+    read_event,
+    read_job,
+    read_pod,
+)
+from reporter.run import names
+from tests.unit.launch.cluster import (
+    CHECK,
+    NOW,
+    OWNER,
+    api_job,
+    api_pod,
+    api_refusal,
+    check_run,
+    running,
+    unscheduled,
+    waiting,
+)
+
+NAME = names.entry_name("r", CHECK)
+LAUNCH = check_run().launch
+
+
+def test_a_job_tells_whose_it_is():
+    job = read_job(api_job(CHECK))
+    expected = (NAME, f"uid-{NAME}", CHECK, OWNER, False, False, "")
+    fields = ("name", "uid", "key", "owner", "deleting", "over", "failed")
+    assert expected == tuple(getattr(job, name) for name in fields)
+    assert job.verdict is None
+
+
+def test_a_job_that_is_complete_is_over():
+    job = read_job(api_job(CHECK, conditions=[{"type": "Complete", "status": "True"}]))
+    assert (True, "") == (job.over, job.failed)
+
+
+def test_a_pod_of_no_plugin_of_ours():
+    stranger = api_pod(CHECK, running(), running())
+    stranger["metadata"]["labels"][names.PLUGIN_LABEL] = "another"
+    assert read_pod(stranger, LAUNCH) is None
+    assert read_pod({}, LAUNCH) is None
+
+
+def test_an_event_that_is_no_refusal_of_a_job():
+    event = api_refusal(CHECK, "no")
+    assert ("FailedCreate: no", NOW) == (read_event(event).text, read_event(event).at)
+    assert read_event(event | {"reason": "SuccessfulCreate"}) is None
+    pod = event["involvedObject"] | {"kind": "ReplicaSet"}
+    assert read_event(event | {"involvedObject": pod}) is None
+    assert read_event({}) is None
+
+
+def test_of_several_pods_the_newest_counts():
+    """Of two of one second the one with the greater UID, as everywhere."""
+    pods = [
+        SeenPod("b", "2", job="x", created_at=5.0),
+        SeenPod("c", "3", job="x", created_at=5.0),
+        SeenPod("a", "9", job="x", created_at=4.0),
+        SeenPod("d", "1", job="y"),
+    ]
+    for order in (pods, pods[::-1]):
+        assert ["c", "d"] == sorted(pod.name for pod in newest_pods(order).values())
+
+
+def test_a_pod_that_is_taken_away_counts_last():
+    """As the second one does that a Job controller has made by mistake, and deletes."""
+    taken = Taken("PodDeleted", "Pod second was deleted", 30)
+    pods = [
+        SeenPod("first", "1", job="x", created_at=4.0),
+        SeenPod("second", "2", job="x", created_at=5.0, taken=taken),
+        SeenPod("old", "3", job="y", created_at=1.0, taken=taken),
+        SeenPod("alone", "4", job="y", created_at=2.0, taken=taken),
+    ]
+    for order in (pods, pods[::-1]):
+        shown = sorted(pod.name for pod in newest_pods(order).values())
+        assert ["alone", "first"] == shown
+
+
+def test_each_maker_has_a_newest_pod():
+    """One with the labels of another's hides none of that."""
+    pods = [
+        SeenPod("real", "1", job="x", job_uid="ours", created_at=4.0),
+        SeenPod("forged", "2", job="x", job_uid="forged", created_at=5.0),
+    ]
+    shown = {by: pod.name for by, pod in newest_pods(pods).items()}
+    assert {("x", "ours"): "real", ("x", "forged"): "forged"} == shown
+
+
+def test_the_scheduler_has_not_spoken_of_a_pod_that_it_has_just_bound():
+    assert read_pod(api_pod(CHECK), LAUNCH).trouble is None
+
+
+def test_gated_is_not_unschedulable():
+    """Whoever gates a Pod may use any words."""
+    words = "no nodes available to schedule pods"
+    pod = api_pod(CHECK, node="", conditions=[unscheduled(words, "SchedulingGated")])
+    assert Hindrance.SCHEDULING == read_pod(pod, LAUNCH).trouble.kind
+
+
+def test_what_a_stranger_says_is_made_fit_to_be_shown():
+    pod = api_pod(CHECK, waiting("ErrImagePull", "\x1b[31mred\n" + "x" * 5_000), running())
+    trouble = read_pod(pod, LAUNCH).trouble
+    assert "[31mred x" == trouble.message[:9]
+    assert 1024 == len(trouble.text)

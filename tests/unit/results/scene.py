@@ -1,0 +1,54 @@
+"""Reports that are read in pieces, and what was read of them."""
+
+from __future__ import annotations
+
+from reporter.results.parsers import PARSERS
+from reporter.results.report import FileReport
+from reporter.results.tree import Item, Room
+
+HOME = "results/global"
+
+
+def read(result_format: str, data: bytes, room: Room | None = None, piece: int = 7) -> FileReport:
+    """Feed a report in pieces."""
+    found = FileReport(PARSERS[result_format], "r", f"{HOME}/r", room or Room())
+    for at in range(0, len(data), piece):
+        found.feed(data[at : at + piece])
+    return found
+
+
+def judged(result_format: str, data: bytes, room: Room | None = None) -> tuple[Item, str]:
+    """Return the item and the note of a report."""
+    found = read(result_format, data, room)
+    return found.item(), found.note
+
+
+def plain(item: Item) -> list:
+    """Return the items below as lists of name, status, details, meta and their own items."""
+    return [
+        [each.name, each.status, dict(each.details), dict(each.meta), *plain(each)]
+        for each in item.items
+    ]
+
+
+def suite(inside: str, name: str = "s") -> bytes:
+    """A report with one suite."""
+    return f'<testsuites><testsuite name="{name}">{inside}</testsuite></testsuites>'.encode()
+
+
+MANUAL = b"""\
+name: mine
+status: ignored
+details: {version: 3, when: 2026-01-01}
+items:
+- name: disks
+  items:
+  - {name: sda, status: passed, meta: {size: 3, other: [x]}, details: &d {ok: yes, n: 1.5, s: "7"}}
+  - {name: sdb, status: failed, details: *d}
+- name: 12
+- name: nil
+  details: {a: [1, {b: ~}], big: 0o7}
+  items: []
+---
+status: failed
+"""

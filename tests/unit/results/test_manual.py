@@ -1,0 +1,60 @@
+"""L17: trees that a plugin writes itself, and what their aliases may cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.unit.results.scene import MANUAL, judged, plain, read
+
+
+def test_a_tree_that_a_plugin_writes_itself():
+    """The first document; what branches say of themselves does not count."""
+    item, note = judged("manual", MANUAL)
+    details = {"ok": True, "n": 1.5, "s": "7"}
+    assert [
+        [
+            *("disks", "failed", {}, {}),
+            ["sda", "passed", details, {"size": "3"}],
+            ["sdb", "failed", details, {}],
+        ],
+        ["12", "unknown", {}, {}],
+        ["nil", "unknown", {"a": [1, {"b": None}], "big": "0o7"}, {}],
+    ] == plain(item)
+    assert ({"passed": 1, "failed": 1, "unknown": 2}, "") == (item.counts, note)
+
+
+def test_a_manual_report_without_items_is_one_test():
+    item, note = judged("manual", b"name: all\nstatus: passed\ndetails: {a: b}\n")
+    assert ([["all", "passed", {"a": "b"}, {}]], "") == (plain(item), note)
+
+
+def bombs() -> Iterator[bytes]:
+    """Reports that are small, and large when they are written out."""
+    level = b"items: [" + b",".join(b"{name: x}" for _ in range(40)) + b"]"
+    yield b"a: &a {" + level + b"}\nitems: [*a" + b",*a" * 9_000 + b"]"
+    yield b"items: [{details: {a: &a [" + b"x," * 500 + b"], b: [" + b"*a," * 500 + b"]}}]"
+    yield b"items: [" + b"x," * 400_001 + b"]"
+
+
+@pytest.mark.parametrize("bomb", list(bombs()), ids=["items", "details", "values"])
+def test_aliases_cost_what_they_stand_for(bomb):
+    found = read("manual", bomb, piece=65_536)
+    found.item()
+    assert found.note.startswith("more than ")
+
+
+def test_a_tree_nested_too_deep_by_aliases():
+    """No part of it is written that deep."""
+    parts = [b"a0: &a0 {items: [{name: x}]}"]
+    parts += [b"a%d: &a%d {items: [*a%d]}" % (n, n, n - 1) for n in range(1, 70)]
+    item, note = judged("manual", b"\n".join([*parts, b"items: [*a69]"]))
+    assert ("nested more than 64 levels deep", {"unknown": 1}) == (note, item.counts)
+
+
+def test_numbers_that_are_none_in_a_manual_report_stay_texts():
+    item, _ = judged(
+        "manual", b"items: [{details: {a: 0b2, b: 1_000, c: [x], d: 12:30:45}, meta: []}]"
+    )
+    assert {"a": "0b2", "b": 1000, "c": ["x"], "d": "12:30:45"} == item.items[0].details

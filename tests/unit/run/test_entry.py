@@ -1,0 +1,382 @@
+"""One expected result: ranks, failed tries, deadlines, restarts."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from reporter.run.entry import (
+    Entry,
+    Marked,
+    State,
+    Window,
+    due,
+    fail,
+    launch,
+    lose,
+    next_due,
+    receive,
+    returned,
+    silence,
+    start,
+)
+from reporter.run.record import TIMEOUT_TEXT, Cause, Failure
+from reporter.run.upload import UploadOutcome
+from tests.unit.run.world import E2E, LOST, RESULT, START, WORKER_ERROR, ours
+
+OPEN = Entry(E2E)
+TIMED_OUT = ours(Cause.DEADLINE)
+RETRYING = Entry(E2E, window=Window(START, START + 120, "cut"), attempts=1)
+HELD = {"nothing": None, "lost": LOST, "ours": TIMED_OUT, "worker": WORKER_ERROR, "result": RESULT}
+
+
+def attempt(at, text="bad archive"):
+    """A try that failed so many seconds after the start."""
+    return Failure("attempt", START + at, text)
+
+
+def given_up(at=9.0, cause=Cause.POD_FAILED, text="the pod is gone", **more):
+    """An error of the aggregator's own."""
+    return Failure("final", START + at, text, cause, **more)
+
+
+def after(entry, *failures):
+    """The entry after these failures in the open run."""
+    for failure in failures:
+        entry, _ = fail(entry, failure, closed=False)
+    return entry
+
+
+@pytest.mark.parametrize(
+    ("record", "state", "late"),
+    [
+        pytest.param(None, State.RUNNING, False, id="open"),
+        pytest.param(RESULT, State.COMPLETE, False, id="result"),
+        pytest.param(WORKER_ERROR, State.FAILED, False, id="worker's error"),
+        pytest.param(LOST, State.FAILED, False, id="lost"),
+        *(
+            pytest.param(ours(cause), State.FAILED, False, id=cause)
+            for cause in (Cause.UPLOAD_FAILED, Cause.START_FAILED, Cause.POD_FAILED, None)
+        ),
+        pytest.param(ours(Cause.DEADLINE), State.TIMED_OUT, False, id="deadline"),
+        pytest.param(ours(Cause.HEARTBEAT), State.TIMED_OUT, False, id="heartbeat"),
+    ],
+)
+def test_the_state_follows_from_the_record(record, state, late):
+    """The cause decides between failed and timed out, never the text."""
+    entry = Entry(E2E, record)
+    assert (state, record is not None, late) == (entry.state, entry.terminal, entry.late)
+
+
+def test_a_text_about_a_timeout_is_no_timeout():
+    """`failed` with the cause `pod_failed`, whatever the message says."""
+    entry = Entry(E2E, ours(Cause.POD_FAILED, text="timeout while pulling"))
+    assert State.FAILED is entry.state
+
+
+@pytest.mark.parametrize(
+    ("held", "new", "open_run", "closed_run"),
+    [
+        ("nothing", "ours", UploadOutcome.ACCEPTED, UploadOutcome.CLOSED),
+        ("nothing", "worker", UploadOutcome.ACCEPTED, UploadOutcome.CLOSED),
+        ("nothing", "result", UploadOutcome.ACCEPTED, UploadOutcome.CLOSED),
+        ("lost", "lost", UploadOutcome.DUPLICATE, UploadOutcome.DUPLICATE),
+        ("lost", "ours", UploadOutcome.ACCEPTED, UploadOutcome.CLOSED),
+        ("lost", "worker", UploadOutcome.ACCEPTED, UploadOutcome.CLOSED),
+        ("lost", "result", UploadOutcome.ACCEPTED, UploadOutcome.CLOSED),
+        ("ours", "ours", UploadOutcome.DUPLICATE, UploadOutcome.DUPLICATE),
+        ("ours", "worker", UploadOutcome.ACCEPTED, UploadOutcome.CLOSED),
+        ("ours", "result", UploadOutcome.ACCEPTED, UploadOutcome.CLOSED),
+        ("worker", "ours", UploadOutcome.DUPLICATE, UploadOutcome.DUPLICATE),
+        ("worker", "worker", UploadOutcome.DUPLICATE, UploadOutcome.DUPLICATE),
+        ("worker", "result", UploadOutcome.ACCEPTED, UploadOutcome.CLOSED),
+        ("result", "ours", UploadOutcome.DUPLICATE, UploadOutcome.DUPLICATE),
+        ("result", "worker", UploadOutcome.DUPLICATE, UploadOutcome.DUPLICATE),
+        ("result", "result", UploadOutcome.DUPLICATE, UploadOutcome.DUPLICATE),
+    ],
+)
+def test_what_replaces_what(held, new, open_run, closed_run):
+    """Only a higher rank, and only while the run is open; else the entry stays as it is."""
+    entry, record = replace(RETRYING, record=HELD[held]), HELD[new]
+    for closed, expected in ((False, open_run), (True, closed_run)):
+        after_it, outcome = receive(entry, record, closed=closed)
+        accepted = replace(entry, record=record, superseded=HELD[held], window=None)
+        assert expected is outcome
+        assert (accepted if outcome is UploadOutcome.ACCEPTED else entry) == after_it
+
+
+def test_a_late_result_replaces_a_timeout_once():
+    """A31: complete and late, the error kept; the next upload is a duplicate."""
+    entry = after(OPEN, given_up(cause=Cause.DEADLINE))
+    assert State.TIMED_OUT is entry.state
+    entry, outcome = receive(entry, RESULT, closed=False)
+    assert (UploadOutcome.ACCEPTED, State.COMPLETE, True) == (outcome, entry.state, entry.late)
+    assert Cause.DEADLINE is entry.superseded.cause
+    assert (entry, UploadOutcome.DUPLICATE) == receive(entry, RESULT, closed=False)
+
+
+def test_a_result_after_the_workers_own_error_is_not_late():
+    """A42: the worker changed its mind, we had not given it up; the first record is superseded."""
+    entry, _ = receive(OPEN, WORKER_ERROR, closed=False)
+    entry, _ = receive(entry, RESULT, closed=False)
+    assert (State.COMPLETE, False, WORKER_ERROR) == (entry.state, entry.late, entry.superseded)
+
+
+def test_a_result_that_comes_again_after_its_bytes_were_lost():
+    """It is no late result: it was there in time."""
+    entry = lose(replace(OPEN, record=RESULT), START + 9, "the blob is missing")
+    assert (State.FAILED, Cause.LOST) == (entry.state, entry.record.cause)
+    assert {"error": "the blob is missing", "cause": "lost"} == json.loads(entry.record.document)
+    entry, outcome = receive(entry, RESULT, closed=False)
+    assert (UploadOutcome.ACCEPTED, State.COMPLETE, False) == (outcome, entry.state, entry.late)
+
+
+@pytest.mark.parametrize(
+    ("tries", "until"),
+    [
+        pytest.param([0.0], 120.0, id="one failure"),
+        pytest.param([0.0, 50.0], 170.0, id="each further failure moves the end"),
+        pytest.param([100.0 * n for n in range(6)], 600.0, id="A48 every 100 s: 600 s at most"),
+        pytest.param([50.0, 0.0], 170.0, id="told out of order: never back"),
+    ],
+)
+def test_the_retry_window(tries, until):
+    """From the last failure 120 s, from the first 600 s."""
+    entry = after(OPEN, *(attempt(at) for at in tries))
+    assert (True, False, State.RUNNING) == (entry.retrying, entry.terminal, entry.state)
+    assert (len(tries), START + until) == (entry.attempts, entry.window.until)
+
+
+def test_ten_bad_archives():
+    """A30: every one is counted, the entry stays open, and a good one still completes it."""
+    entry = after(OPEN, *(attempt(at) for at in range(10)))
+    assert (10, State.RUNNING) == (entry.attempts, entry.state)
+    entry, outcome = receive(entry, RESULT, closed=False)
+    assert (UploadOutcome.ACCEPTED, None, False) == (outcome, entry.window, entry.retrying)
+    assert (10, False) == (entry.attempts, entry.late)
+
+
+def test_settings_of_the_window():
+    """The window and its cap are the caller's; a window cannot outlast the cap."""
+    entry, _ = fail(OPEN, attempt(0), closed=False, window=1.0)
+    assert START + 1 == entry.window.until
+    entry, _ = fail(OPEN, attempt(0), closed=False, window=900.0, cap=600.0)
+    assert START + 600 == entry.window.until
+
+
+def test_a_failure_told_twice_counts_once():
+    """The store may repeat an operation whose answer was lost."""
+    for failure in (attempt(3), given_up()):
+        once, first = fail(OPEN, failure, closed=False)
+        again, _ = fail(once, failure, closed=False)
+        assert (Marked.RECORDED, once) == (first, again)
+
+
+@pytest.mark.parametrize("held", ["ours", "worker", "result", "lost"])
+def test_a_failed_try_of_a_decided_entry_changes_nothing(held):
+    """The run does not wait for it; a good upload is taken by its rank anyway."""
+    entry = Entry(E2E, HELD[held])
+    assert (entry, Marked.IGNORED) == fail(entry, attempt(1), closed=False)
+
+
+@pytest.mark.parametrize(
+    ("held", "marked"),
+    [
+        ("nothing", Marked.RECORDED),
+        ("lost", Marked.RECORDED),
+        ("ours", Marked.IGNORED),
+        ("worker", Marked.IGNORED),
+        ("result", Marked.IGNORED),
+    ],
+)
+def test_an_error_of_ours_against_what_is_held(held, marked):
+    """It is a guess: nothing that a worker sent gives way to it."""
+    entry, what = fail(Entry(E2E, HELD[held]), given_up(), closed=False)
+    assert marked is what
+    assert (
+        Cause.POD_FAILED if marked is Marked.RECORDED else getattr(HELD[held], "cause", None)
+    ) is entry.record.cause
+
+
+@pytest.mark.parametrize("failure", [attempt(1), given_up()])
+def test_nothing_fails_after_closing(failure):
+    """The set of results is final."""
+    assert (OPEN, Marked.CLOSED) == fail(OPEN, failure, closed=True)
+
+
+def test_the_error_document_is_made_when_none_is_given():
+    """What ends up in `error.json`."""
+    made = after(OPEN, given_up(reason="OOMKilled")).record
+    expected = {"error": "the pod is gone", "cause": "pod_failed", "reason": "OOMKilled"}
+    assert expected == json.loads(made.document)
+    assert "{}" == after(OPEN, given_up(document="{}")).record.document
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (TIMEOUT_TEXT, TIMEOUT_TEXT),
+        (f"{TIMEOUT_TEXT}: x", f"{TIMEOUT_TEXT}: x"),
+        ("the network is gone", f"{TIMEOUT_TEXT}: the network is gone"),
+    ],
+)
+@pytest.mark.parametrize("cause", [Cause.DEADLINE, Cause.HEARTBEAT])
+def test_both_timeouts_begin_with_the_words_that_readers_look_for(cause, text, expected):
+    """Whoever reports one."""
+    record = after(OPEN, given_up(cause=cause, text=text)).record
+    assert (expected, expected) == (record.text, json.loads(record.document)["error"])
+
+
+def test_the_deadline_counts_from_the_start_and_only_once():
+    """A restart of the aggregator launches nothing anew."""
+    launched = start(launch(OPEN, START), START + 5, 60.0)
+    assert (START, START + 5, START + 65) == (
+        launched.launched_at,
+        launched.started_at,
+        launched.deadline,
+    )
+    assert launched == start(launch(launched, START + 50), START + 50, 60.0)
+
+
+def test_pulling_an_image_takes_nothing_of_a_plugins_time():
+    """Launched, but not started: no deadline, and an outage has none to move."""
+    launched = launch(OPEN, START)
+    assert (None, None) == (launched.deadline, next_due(launched))
+    assert launched == returned(launched, START + 500, 400.0, 60.0)
+
+
+LAUNCHED = start(launch(OPEN, START), START, 60.0)
+
+
+@pytest.mark.parametrize(
+    ("entry", "moment", "cause", "text"),
+    [
+        pytest.param(OPEN, None, None, None, id="nothing runs out"),
+        pytest.param(LAUNCHED, 60.0, Cause.DEADLINE, TIMEOUT_TEXT, id="deadline"),
+        pytest.param(RETRYING, 120.0, Cause.UPLOAD_FAILED, "cut", id="A29 retry window"),
+        *(
+            pytest.param(
+                replace(RETRYING, deadline=START + deadline),
+                120.0,
+                Cause.UPLOAD_FAILED,
+                "cut",
+                id=f"inside the window it decides, whenever the deadline is: {deadline}",
+            )
+            for deadline in (60, 120, 200)
+        ),
+        pytest.param(replace(LAUNCHED, record=RESULT), None, None, None, id="complete"),
+        pytest.param(replace(RETRYING, record=WORKER_ERROR), None, None, None, id="failed"),
+    ],
+)
+def test_what_time_does_to_an_entry(entry, moment, cause, text):
+    """Nothing a moment before, the error at that moment and ever after."""
+    if moment is None:
+        assert (None, None) == (next_due(entry), due(entry, START + 10**9))
+        return
+    assert START + moment == next_due(entry)
+    assert None is due(entry, START + moment - 0.001)
+    for now in (START + moment, START + moment + 1_000):
+        assert Failure("final", now, text, cause) == due(entry, now)
+
+
+@pytest.mark.parametrize(
+    ("entry", "moment", "cause"),
+    [
+        pytest.param(LAUNCHED, 60.0, Cause.DEADLINE, id="no window"),
+        pytest.param(RETRYING, None, None, id="its window does not count"),
+        pytest.param(replace(RETRYING, deadline=START + 200), 200.0, Cause.DEADLINE, id="deadline"),
+        pytest.param(replace(RETRYING, deadline=START + 60), 120.0, Cause.DEADLINE, id="both over"),
+    ],
+)
+def test_an_entry_whose_next_try_is_here(entry, moment, cause):
+    """Excused: its retry window may end, its deadline may not."""
+    if moment is None:
+        assert None is due(entry, START + 10**9, excused=True)
+        return
+    assert None is due(entry, START + moment - 0.001, excused=True)
+    assert cause is due(entry, START + moment, excused=True).cause
+
+
+@pytest.mark.parametrize(
+    ("entry", "excused", "cause"),
+    [
+        pytest.param(LAUNCHED, False, None, id="no window"),
+        pytest.param(RETRYING, False, Cause.UPLOAD_FAILED, id="its window counts"),
+        pytest.param(replace(RETRYING, deadline=START + 60), True, None, id="both are over"),
+    ],
+)
+def test_an_entry_whose_upload_was_in_the_queue_at_its_deadline(entry, excused, cause):
+    """It waits for us, in time: its deadline does not end it."""
+    failure = due(entry, START + 10**9, excused=excused, queued=True)
+    assert cause is (failure and failure.cause)
+
+
+@pytest.mark.parametrize(
+    ("back_at", "until"),
+    [
+        pytest.param(10.0, 120.0, id="C11 enough is left"),
+        pytest.param(100.0, 130.0, id="C11 at least 30 s from the start"),
+        pytest.param(9_000.0, 9_030.0, id="C11 it ran out meanwhile"),
+    ],
+)
+def test_an_open_window_after_an_outage(back_at, until):
+    """Workers were refused while we were away."""
+    assert START + until == returned(RETRYING, START + back_at, 5.0, 60.0).window.until
+
+
+@pytest.mark.parametrize(
+    ("moved", "back_at", "outage", "deadline"),
+    [
+        pytest.param(0.0, 10.0, 4.0, 64.0, id="by the outage"),
+        pytest.param(0.0, 50.0, 4.0, 80.0, id="30 s are left at least"),
+        pytest.param(0.0, 75.0, 40.0, 105.0, id="it was over when we came back"),
+        pytest.param(0.0, 10.0, 0.0, 60.0, id="nothing was missed"),
+        pytest.param(0.0, 500.0, 480.0, 530.0, id="longer than the timeout: the 30 s still"),
+        pytest.param(50.0, 60.0, 40.0, 120.0, id="one timeout in all"),
+        pytest.param(50.0, 100.0, 40.0, 130.0, id="the last that is given"),
+        pytest.param(60.0, 100.0, 40.0, 120.0, id="all is used up"),
+        pytest.param(70.0, 125.0, 40.0, 130.0, id="and more"),
+    ],
+)
+def test_the_deadline_after_an_outage(moved, back_at, outage, deadline):
+    """Its timeout is 60 s; `moved` is what outages have added before."""
+    before = replace(LAUNCHED, deadline=START + 60 + moved)
+    found = returned(before, START + back_at, outage, 60.0)
+    assert START + deadline == found.deadline
+    assert found == returned(found, START + back_at, 0.0, 60.0)
+
+
+def test_an_aggregator_that_comes_and_goes_for_ever():
+    """The plugin's time ends all the same: a crash loop is no reason to wait for ever."""
+    entry, now = LAUNCHED, START
+    while due(entry, now) is None:
+        now += 20.0
+        entry = returned(entry, now, 2.0, 60.0)
+        assert now < START + 200.0
+    assert Cause.DEADLINE is due(entry, now).cause
+
+
+@pytest.mark.parametrize("record", [RESULT, WORKER_ERROR, ours(at=START)])
+def test_an_outage_after_the_decision(record):
+    """There is nothing left to be given back."""
+    entry = replace(LAUNCHED, record=record)
+    assert entry is returned(entry, START + 500, 400.0, 60.0)
+
+
+def test_an_outage_before_the_launch():
+    """There is no deadline to be moved."""
+    assert OPEN == returned(OPEN, START + 500, 400.0, 60.0)
+
+
+def test_a_failure_after_an_outage_does_not_shorten_the_window():
+    """The first failure was 599 s ago: the window of the restart still stands."""
+    old = Entry(E2E, window=Window(START, START + 600, "cut"), attempts=5)
+    entry = after(returned(old, START + 599, 5.0, 60.0), attempt(600))
+    assert START + 629 == entry.window.until
+
+
+def test_silence_is_a_timeout():
+    """A52: cause `heartbeat`, with the words that readers look for."""
+    entry = after(OPEN, silence(START + 200, 120.4))
+    assert (State.TIMED_OUT, Cause.HEARTBEAT) == (entry.state, entry.record.cause)
+    assert f"{TIMEOUT_TEXT}: no heartbeat for 120 s" == entry.record.text

@@ -1,0 +1,70 @@
+"""Names of a run's objects: a function of the plan, valid for the API, apart from each other."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reporter.run import names
+from reporter.run.plan import GLOBAL, Key
+
+LABEL = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?")
+
+
+@pytest.mark.parametrize("name", ["a", "run-x7k2p9", "r" + "0" * 39])
+def test_a_run_may_be_named_like_this(name: str) -> None:
+    assert names.is_run_name(name)
+
+
+@pytest.mark.parametrize("name", ["", "1st", "Run", "run-", "r" + "0" * 40, "a.b", "a\n"])
+def test_a_run_may_not_be_named_like_that(name: str) -> None:
+    assert not names.is_run_name(name)
+
+
+def test_an_entry_keeps_its_name_over_releases() -> None:
+    """A newer aggregator must find what an older one has made."""
+    assert names.entry_name("r", Key("E2E_tests", "node1")) == "r-e2e-test-a81b19b4c7"
+
+
+@given(
+    plugin=st.from_regex(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?", fullmatch=True),
+    node=st.from_regex(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9])?", fullmatch=True),
+)
+def test_every_entry_has_a_name_that_a_job_can_have(plugin: str, node: str) -> None:
+    name = names.entry_name("r" + "0" * 39, Key(plugin, node))
+    assert LABEL.fullmatch(name)
+    assert len(name) <= 60
+
+
+def test_no_two_entries_share_a_name_though_their_plugins_look_alike() -> None:
+    keys = [Key("a.b", "n"), Key("a-b", "n"), Key("A-B", "n"), Key("a-b", "m"), Key("...", "n")]
+    assert len({names.entry_name(run, key) for run in ("r", "s") for key in keys}) == 2 * len(keys)
+
+
+def test_an_object_says_whose_it_is() -> None:
+    key = Key("cis", "ip-10-0-0-1.example")
+    assert names.key_of({"metadata": {"annotations": names.annotations(key)}}) == key
+    assert names.key_of({"metadata": {"annotations": {names.PLUGIN: "x"}}}) == Key("x", GLOBAL)
+    assert names.key_of({"metadata": {"annotations": {names.NODE: "x"}}}) is None
+    assert names.key_of({}) is None
+
+
+@pytest.mark.parametrize(
+    ("labels", "own"),
+    [
+        ({names.RUN_LABEL: "r"}, True),
+        ({names.RUN_LABEL: "r", names.NAMESPACE_LABEL: "here"}, True),
+        ({names.RUN_LABEL: "r", names.NAMESPACE_LABEL: "elsewhere"}, False),
+        ({names.RUN_LABEL: "s"}, False),
+        ({}, False),
+    ],
+)
+def test_whose_an_object_in_the_namespace_is(labels: dict[str, str], own: bool) -> None:
+    """A run of another namespace may have the same name, and objects here."""
+    assert names.belongs({"metadata": {"labels": labels}}, "r", "here") is own
+
+
+def test_everything_of_a_run_has_its_label() -> None:
+    assert names.selector("r") == "status-reporter.io/run=r"
+    assert names.labels("r")["status-reporter.io/run"] == "r"

@@ -1,0 +1,144 @@
+"""What the entries of a run add up to."""
+
+from dataclasses import replace
+
+import pytest
+
+from reporter.run.plan import Plan, Plugin
+from reporter.run.record import Cause
+from reporter.run.state import Phase, Status, final, percent_complete, run_status, stage
+from tests.unit.run.world import (
+    E2E,
+    LOST,
+    NODE1,
+    NODE2,
+    RESULT,
+    WORKER_ERROR,
+    all_in,
+    ours,
+    snapshot,
+)
+
+EMPTY = Plan("run-1", ())
+TWO_IN = {E2E: RESULT, NODE1: RESULT}
+
+
+@pytest.mark.parametrize(
+    ("run", "status", "percent", "over"),
+    [
+        pytest.param(snapshot(), Status.RUNNING, 0.0, False, id="K1 no results"),
+        pytest.param(snapshot(TWO_IN), Status.RUNNING, 0.6667, False, id="two of three"),
+        pytest.param(all_in(), Status.POST_PROCESSING, 1.0, False, id="all in, not closed yet"),
+        pytest.param(
+            all_in(phase=Phase.POST_PROCESSING),
+            Status.POST_PROCESSING,
+            1.0,
+            False,
+            id="post-processing",
+        ),
+        pytest.param(all_in(phase=Phase.CLOSED), Status.COMPLETE, 1.0, True, id="complete"),
+        *(
+            pytest.param(
+                snapshot({NODE1: record}),
+                Status.FAILED,
+                0.3333,
+                False,
+                id=f"failed at once: {record.cause}",
+            )
+            for record in (
+                WORKER_ERROR,
+                LOST,
+                ours(Cause.UPLOAD_FAILED),
+                ours(Cause.DEADLINE),
+                ours(Cause.HEARTBEAT),
+            )
+        ),
+        pytest.param(
+            snapshot({**TWO_IN, NODE2: ours()}, phase=Phase.POST_PROCESSING),
+            Status.FAILED,
+            1.0,
+            False,
+            id="K2 failed, while it is finalised",
+        ),
+        pytest.param(
+            snapshot({**TWO_IN, NODE2: ours()}, phase=Phase.CLOSED),
+            Status.FAILED,
+            1.0,
+            True,
+            id="K2 failed at the end",
+        ),
+        pytest.param(
+            all_in(phase=Phase.POST_PROCESSING, error="disk full"),
+            Status.FAILED,
+            1.0,
+            False,
+            id="packing failed and is tried again",
+        ),
+        pytest.param(
+            all_in(phase=Phase.CLOSED, error="disk full"),
+            Status.FAILED,
+            1.0,
+            True,
+            id="packing was given up",
+        ),
+        pytest.param(
+            snapshot(error="disk full"),
+            Status.FAILED,
+            0.0,
+            False,
+            id="the aggregator failed while entries run",
+        ),
+        pytest.param(
+            snapshot(plan=EMPTY),
+            Status.POST_PROCESSING,
+            1.0,
+            False,
+            id="A54 an empty plan, before it is closed",
+        ),
+        pytest.param(
+            snapshot(plan=EMPTY, phase=Phase.CLOSED),
+            Status.COMPLETE,
+            1.0,
+            True,
+            id="A54 an empty plan",
+        ),
+    ],
+)
+def test_the_roll_up(run, status, percent, over):
+    """First match wins."""
+    assert (status, percent, over) == (run_status(run), percent_complete(run), final(run))
+
+
+def test_a_late_result_turns_an_early_failure():
+    """That is why an early `failed` is not final."""
+    failed = snapshot({E2E: ours(), NODE1: RESULT})
+    assert (Status.FAILED, False) == (run_status(failed), final(failed))
+    assert Status.RUNNING is run_status(snapshot(TWO_IN))
+
+
+@pytest.mark.parametrize(
+    ("phase", "expected"),
+    [(Phase.RUNNING, False), (Phase.POST_PROCESSING, True), (Phase.CLOSED, True)],
+)
+def test_the_set_of_results_is_final_from_post_processing_on(phase, expected):
+    """What the intake asks before it takes a result."""
+    assert expected is snapshot(phase=phase).closed
+
+
+def test_the_stage_does_not_care_for_failures():
+    """What the annotation shows until the end."""
+    assert Status.RUNNING is stage(snapshot({E2E: ours()}))
+    assert Status.POST_PROCESSING is stage(snapshot(dict.fromkeys((E2E, NODE1, NODE2), ours())))
+
+
+def test_percent_has_four_decimals():
+    """Of 7 entries."""
+    plan = Plan("r", tuple(Plugin(f"p{n}") for n in range(7)))
+    assert 0.1429 == percent_complete(snapshot({plan.keys[0]: RESULT}, plan=plan))
+
+
+@pytest.mark.parametrize("summed", [None, 7])
+def test_how_large_the_results_are(summed):
+    """It is not added up again where it is kept: it is asked for some times a second."""
+    found = replace(snapshot({E2E: RESULT}), summed=summed)
+    assert (RESULT.size if summed is None else summed) == found.bytes

@@ -1,0 +1,376 @@
+"""A run as somebody outside reads it: from the document, and from the annotations."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reporter.run.annotation import RUN_ANNOTATION, STATUS_ANNOTATION
+from reporter.run.from_annotations import of_reading
+from reporter.run.pod_status import ReadOutcome, read_status
+from reporter.run.view import Held, failed, held_up, over, passed, percent, read_document, rows
+
+OURS = {"status": "failed", "percent_complete": 0.25, "final": False, "revision": 7}
+
+
+def pod(status="running", plugins=(), ours=None, tar=None):
+    shown = {"plugins": list(plugins) or None, "status": status, "tar-info": tar or {"name": ""}}
+    annotations = {STATUS_ANNOTATION: json.dumps(shown)}
+    if ours is not None:
+        annotations[RUN_ANNOTATION] = ours if isinstance(ours, str) else json.dumps(ours)
+    return {"metadata": {"annotations": annotations}, "status": {"phase": "Running"}}
+
+
+def plugin(**changed):
+    return {"plugin": "e2e", "node": "global", "status": "running", "result-status": ""} | changed
+
+
+def look(*arguments, **fields):
+    return of_reading(read_status(pod(*arguments, **fields), "careful"))
+
+
+def test_our_annotation_is_believed():
+    """Sonobuoy's never shows an early failure."""
+    found = look("running", [plugin()], OURS)
+
+    assert ReadOutcome.OK is found.outcome
+    assert "careful" == found.warning
+    assert found.document is not None
+    assert ("failed", 0.25, False, 7) == tuple(
+        found.document[key] for key in ("status", "percent_complete", "final", "revision")
+    )
+    assert failed(found.document)
+    assert not over(found.document)
+
+
+@pytest.mark.parametrize(
+    ("status", "final"),
+    [("running", False), ("post-processing", False), ("complete", True), ("failed", True)],
+)
+@pytest.mark.parametrize("ours", [None, "{", "[]", {"status": "odd"}, {"percent_complete": True}])
+def test_sonobuoys_annotation_alone(status, final, ours):
+    """Its end is final; shares are counted."""
+    document = look(status, [plugin(), plugin(node="n", status="complete")], ours).document
+
+    assert document is not None
+    assert (status, final, 0.5) == (
+        document["status"],
+        document["final"],
+        document["percent_complete"],
+    )
+
+
+def test_before_there_are_plugins():
+    """Nothing is done yet."""
+    document = look().document
+
+    assert document is not None
+    assert ([], 0.0, None) == (
+        document["plugins"],
+        document["percent_complete"],
+        document["tar-info"],
+    )
+
+
+def test_the_tarball_is_shown_once_there_is_one():
+    """Sonobuoy writes zero values before."""
+    tar = {"name": "x.tar.gz", "sha256": "00", "size": 1, "created": "2030-01-01T12:00:00Z"}
+    document = look("complete", tar=tar).document
+
+    assert document is not None
+    assert tar == document["tar-info"]
+
+
+def test_the_entries_of_an_annotation():
+    """Timeouts are told by their result status; global entries have no node."""
+    progress = {"total": 4, "completed": 1, "failures": ["a", "b"], "msg": "on it"}
+    document = look(
+        "running",
+        [
+            plugin(progress=progress),
+            plugin(node="n1", status="failed", **{"result-status": "timeout"}),
+        ],
+    ).document
+    assert document is not None
+    first, second = rows(document)
+
+    assert ("e2e/global", "", "1/4 (2 failed)", 0.25, "on it") == (
+        first.key,
+        first.node,
+        first.progress,
+        first.share,
+        first.detail,
+    )
+    assert ("e2e/n1", "n1", "timed_out", "timeout") == (
+        second.key,
+        second.node,
+        second.status,
+        second.result,
+    )
+    assert (False, False, True, True) == (first.decided, first.bad, second.decided, second.bad)
+
+
+@pytest.mark.parametrize(
+    ("progress", "shown", "share"),
+    [
+        (None, "", None),
+        ({}, "", None),
+        ({"completed": 3}, "3", None),
+        ({"total": 3}, "0/3", None),
+        ({"total": 0, "completed": 0}, "0/0", None),
+        ({"total": -1, "completed": 0}, "0/-1", None),
+        ({"total": 2, "completed": 5}, "5/2", 1.0),
+        ({"total": 2, "completed": -5}, "-5/2", 0.0),
+        (
+            {"total": 2, "completed": 1, "failures_total": 30, "failures": ["a"]},
+            "1/2 (30 failed)",
+            0.5,
+        ),
+        ({"total": "2", "completed": True, "failures": "x"}, "", None),
+    ],
+)
+def test_progress(progress, shown, share):
+    """As far as it is known; numbers that make no sense make no bar."""
+    (row,) = rows({"plugins": [{"name": "e2e", "progress": progress}]})
+
+    assert (shown, share) == (row.progress, row.share)
+
+
+@pytest.mark.parametrize(
+    ("error", "detail"),
+    [
+        ({"text": "t", "reason": "r"}, "r: t"),
+        ({"text": "t", "reason": ""}, "t"),
+        ({"text": "", "reason": "r"}, "r"),
+        (None, "on it"),
+        ("x", "on it"),
+    ],
+)
+def test_what_is_said_of_an_entry(error, detail):
+    """The error's reason and text, else the last message."""
+    (row,) = rows({"plugins": [{"error": error, "progress": {"msg": "on it"}}]})
+
+    assert detail == row.detail
+
+
+def test_the_verdict_is_said_before_the_last_message():
+    """Reason and message of the result."""
+    entry = {"reason": "DiskSlow", "message": "80 ms", "progress": {"msg": "on it"}}
+    (row,) = rows({"plugins": [entry]})
+
+    assert "DiskSlow: 80 ms" == row.detail
+
+
+@pytest.mark.parametrize(
+    ("entry", "key"),
+    [
+        ({"name": "e2e", "node": "", "key": "e2e/global"}, "e2e/global"),
+        ({"name": "e2e", "node": ""}, "e2e/global"),
+        ({"name": "sysd", "node": "n1", "key": ""}, "sysd/n1"),
+        ({"name": "sysd", "node": "n1", "key": "another/key"}, "another/key"),
+    ],
+)
+def test_the_key_of_an_entry(entry, key):
+    """The document's own; Sonobuoy's has none, and then it is plugin and node."""
+    (row,) = rows({"plugins": [entry]})
+
+    assert key == row.key
+
+
+@pytest.mark.parametrize(
+    ("status", "heard"),
+    [("running", 7), ("complete", None), ("failed", None), ("timed_out", None)],
+)
+def test_a_worker_that_has_finished_is_not_heard(status, heard):
+    """The age of its last heartbeat says nothing any more."""
+    (row,) = rows({"plugins": [{"status": status, "last-heartbeat": 7}]})
+
+    assert heard == row.heard
+
+
+def test_a_failure_is_explained_through_the_annotation():
+    """By our own one: Sonobuoy's has no place for it."""
+    why = {"e2e/global": {"reason": "DiskSlow", "message": "80 ms"}}
+    ours = {**OURS, "run": "r", "result_status": "failed", "plugins_reported": 0.5, "why": why}
+    document = look(
+        "running", [plugin(status="complete", **{"result-status": "failed"})], ours
+    ).document
+    assert document is not None
+    (row,) = rows(document)
+
+    assert ("failed", "DiskSlow: 80 ms", False) == (row.result, row.detail, row.passed)
+    assert ("r", "failed", 0.5) == tuple(
+        document[name] for name in ("run", "result_status", "plugins_reported")
+    )
+
+
+@pytest.mark.parametrize(
+    ("entries", "verdict", "good"),
+    [
+        ([plugin(status="complete")], "", True),
+        ([plugin(status="complete", **{"result-status": "passed"})], "", True),
+        ([plugin(status="complete", **{"result-status": "failed"})], "failed", False),
+        ([plugin(status="complete", **{"result-status": "unknown"})], "", False),
+        ([plugin(status="failed", **{"result-status": "timeout"})], "failed", False),
+    ],
+)
+def test_the_verdict_by_sonobuoys_annotation_alone(entries, verdict, good):
+    """A failed check is no pass there either."""
+    document = look("complete", entries).document
+
+    assert document is not None
+    assert (verdict, good) == (document["result_status"], passed(document))
+
+
+@pytest.mark.parametrize(
+    ("document", "good"),
+    [
+        ({"status": "complete", "plugins": [{}]}, True),
+        ({"status": "complete", "plugins": [{}], "result_status": "passed"}, True),
+        ({"status": "complete", "plugins": [{}], "result_status": "unknown"}, True),
+        ({"status": "complete", "plugins": [{}], "result_status": "failed"}, False),
+        ({"status": "complete", "plugins": []}, False),
+        ({"status": "running", "plugins": []}, True),
+        ({"status": "failed"}, False),
+        ({"status": "running", "plugins": [{"result_status": "failed"}]}, False),
+        ({"status": "complete", "plugins": [{"result_status": "unknown"}]}, False),
+        ({"status": "complete", "plugins": [{"result_status": ""}]}, True),
+    ],
+)
+def test_a_run_that_passed(document, good):
+    """What nobody judges is no failure; a run that says neither, or had no plugins, is no pass."""
+    assert good is passed(document)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\xff",
+        b"[]",
+        b"[" * 100_000,
+        b"{}",
+        b'{"status": "odd", "plugins": []}',
+        b'{"status": [], "plugins": []}',
+        b'{"status": "running", "plugins": null}',
+        b'{"status": "running", "plugins": [1]}',
+        b'{"status": "running", "plugins": [], "percent_complete": NaN}',
+        b'{"status": "running", "plugins": [], "percent_complete": 1e999}',
+    ],
+)
+def test_what_is_no_status(data):
+    """Nothing, and no exception."""
+    assert None is read_document(data)
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        (0.29, 29),
+        (0.9995, 99),
+        (0.6667, 66),
+        (1, 100),
+        (1.0, 100),
+        (10**400, 100),
+        (-3, 0),
+        ("half", 0),
+        (None, 0),
+    ],
+)
+def test_how_much_is_decided(said, shown):
+    """A whole number from 0 to 100, whatever is written there; one of 2,000 is missed."""
+    assert shown == percent({"percent_complete": said})
+
+
+@pytest.mark.parametrize(
+    ("document", "ended"),
+    [
+        ({"status": "failed", "final": False}, False),
+        ({"status": "post-processing", "final": True}, True),
+        ({"status": "running"}, False),
+        ({"status": "post-processing"}, False),
+        ({"status": "complete"}, True),
+        ({"status": "failed"}, True),
+    ],
+)
+def test_the_end_of_a_run(document, ended):
+    """`final` says it; a status with the proposal's fields alone ends with its last word."""
+    assert ended is over(document)
+
+
+def test_a_reading_without_a_status():
+    """Its outcome and its words are passed on."""
+    found = of_reading(read_status({"status": {"phase": "Pending"}}))
+
+    assert (ReadOutcome.POD_NOT_RUNNING, None) == (found.outcome, found.document)
+    assert "Pending" in found.detail
+
+
+NUMBERS = st.floats(allow_nan=False, allow_infinity=False)  # JSON has no others
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | NUMBERS | st.text(max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["name", "plugin", "node", "progress", "total"]), inner)
+    ),
+    max_leaves=8,
+)
+
+
+@given(st.lists(JSON, max_size=4), JSON, JSON)
+def test_any_document_can_be_shown(plugins, share, final):
+    """A newer aggregator may send anything below `plugins`."""
+    document = {"status": "running", "plugins": plugins, "percent_complete": share, "final": final}
+
+    assert len([each for each in plugins if isinstance(each, dict)]) == len(list(rows(document)))
+
+
+@given(JSON, JSON)
+def test_any_annotation_can_be_read(plugins, ours):
+    """Whoever wrote it."""
+    annotations = {
+        STATUS_ANNOTATION: json.dumps({"status": "running", "plugins": plugins, "tar-info": ours}),
+        RUN_ANNOTATION: json.dumps(ours),
+    }
+    read = of_reading(
+        read_status({"metadata": {"annotations": annotations}, "status": {"phase": "Running"}})
+    )
+
+    assert ReadOutcome.OK is read.outcome
+
+
+@pytest.mark.parametrize(
+    ("shown", "detail"),
+    [
+        (
+            {"phase": "Pending", "reason": "Unschedulable", "message": "0/3 nodes are available"},
+            "Pending: Unschedulable: 0/3 nodes are available",
+        ),
+        ({"phase": "", "reason": "NoPod", "message": "The Job has no Pod"}, None),
+        ({"phase": "Running", "reason": "", "message": ""}, "pulling"),
+        (None, "pulling"),
+        ("odd", "pulling"),
+    ],
+)
+def test_what_a_pod_waits_for_is_said_of_its_entry(shown, detail):
+    """Before the last message of its worker; a Pod that runs has nothing to say."""
+    entry = {"name": "p", "status": "running", "pod": shown, "progress": {"msg": "pulling"}}
+    (row,) = rows({"plugins": [entry]})
+
+    assert ("NoPod: The Job has no Pod" if detail is None else detail) == row.detail
+
+
+def test_entries_whose_pods_wait():
+    """Those that have something to say; the others run, or are decided and have no Pod."""
+    pull = {"phase": "Pending", "reason": "ErrImagePull", "message": "not found"}
+    entries = [
+        {"name": "p", "key": "p/n1", "pod": pull},
+        {"name": "p", "key": "p/n2", "pod": {"phase": "Running", "reason": ""}},
+        {"name": "q", "key": "q/global", "pod": None},
+    ]
+
+    assert [Held("p/n1", "p", "ErrImagePull", "Pending: ErrImagePull: not found")] == held_up(
+        {"plugins": entries}
+    )
+    assert [] == held_up({})

@@ -1,0 +1,153 @@
+"""The address of a run that is exposed: which one, until when it is waited for, what is told."""
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from reporter.cli.exits import CannotTell
+from reporter.errors import Forbidden, NotFound, Unavailable
+from reporter.run.options import RunOptions
+from reporter.runctl.expose import Access, access, publish
+
+ADDRESSES = [
+    {"type": "InternalIP", "address": "10.0.0.1"},
+    {"type": "ExternalIP", "address": "192.0.2.7"},
+]
+INSIDE, OUTSIDE = "https://10.0.0.1:31234", "https://192.0.2.7:31234"
+
+
+class World:
+    """An API server, a connection file, and who is reachable; time goes by while one sleeps."""
+
+    path = Path("/home/me/connection.json")
+    full = False
+
+    def __init__(self, service: Callable[[float], Any], *reachable: str, node: Any = None) -> None:
+        self._service, self._reachable = service, reachable
+        self._node = node or {"status": {"addresses": ADDRESSES}}
+        self.now, self.address, self.told = 0.0, "", list[str]()
+
+    def get(self, kind: str, namespace: Any, name: str, **_: Any) -> Any:
+        wanted = ("Service", "ns", "r1-status"), ("Node", None, "node1")
+        assert (kind, namespace, name) in wanted
+        found = self._service(self.now) if kind == "Service" else self._node
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def list_pods(self, *_: Any, **__: Any) -> Any:
+        labels = {"sonobuoy-component": "aggregator"}
+        status = {"hostIP": "10.0.0.1"}
+        return [{"metadata": {"labels": labels}, "spec": {"nodeName": "node1"}, "status": status}]
+
+    def trouble(self, url: str) -> str:
+        return "" if url in self._reachable else f"{url}: timed out"
+
+    def point_to(self, url: str) -> None:
+        if self.full:
+            raise CannotTell("cannot write the file: No space left on device")
+        self.address = url
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+    def publish(self, kind: str, patience: float = 60.0) -> None:
+        chosen = cast("RunOptions", SimpleNamespace(run="r1", namespace="ns", expose=kind))
+        publish(
+            cast("Any", self),
+            chosen,
+            cast("Access", self),
+            self.told.append,
+            patience=patience,
+            clock=lambda: self.now,
+            sleep=self.sleep,
+        )
+
+
+def node_port(_: float) -> Any:
+    return {"spec": {"ports": [{"port": 8081, "nodePort": 31234}]}}
+
+
+@pytest.mark.parametrize(
+    ("reachable", "node", "address", "seconds"),
+    [
+        ((INSIDE, OUTSIDE), None, OUTSIDE, 0.0),
+        ((INSIDE,), None, INSIDE, 0.0),
+        ((INSIDE,), Forbidden("403"), INSIDE, 0.0),
+        ((), NotFound("404"), INSIDE, 15.0),
+        ((), None, OUTSIDE, 15.0),
+    ],
+)
+def test_the_address_of_a_node(
+    reachable: tuple[str, ...], node: Any, address: str, seconds: float
+) -> None:
+    """The first that answers; the best of them where none does, and that is said."""
+    world = World(node_port, *reachable, node=node)
+    world.publish("nodeport")
+
+    assert (address, seconds) == (world.address, world.now)
+    assert f"the status is at {address}; connection file: {world.path}" == world.told[0]
+    unreached = [] if reachable else [f"it is not reachable from here: {address}: timed out"]
+    assert unreached == world.told[1:]
+
+
+def test_the_address_is_not_lost_on_a_full_disk() -> None:
+    """The run continues; what belongs into the file is said."""
+    world = World(node_port, OUTSIDE)
+    world.full = True
+    world.publish("nodeport")
+
+    assert [
+        "cannot write the file: No space left on device",
+        f"the status is at {OUTSIDE}; set host_address in {world.path} to it",
+    ] == world.told
+
+
+def test_a_load_balancer_takes_its_time() -> None:
+    """As does an API server."""
+    url = "https://lb.example:8081"
+
+    def service(now: float) -> Any:
+        if now < 5:
+            return Unavailable("connection refused")
+        ingress = [{"hostname": "lb.example"}] if now >= 9 else []
+        return {"status": {"loadBalancer": {"ingress": ingress}}}
+
+    world = World(service, url)
+    world.publish("loadbalancer")
+
+    assert (url, 9.0) == (world.address, world.now)
+
+
+@pytest.mark.parametrize(
+    ("service", "why"),
+    [
+        ({"status": {}}, "service/r1-status has no address yet"),
+        (Unavailable("connection refused"), "connection refused"),
+    ],
+)
+def test_no_address_in_time(service: Any, why: str) -> None:
+    """The file keeps the one inside the cluster; how to add the other is said."""
+    world = World(lambda _: service)
+    world.publish("loadbalancer", 7.0)
+
+    assert ("", 7.0) == (world.address, world.now)
+    assert why == world.told[0]
+    assert "kubectl get service r1-status -n ns" in world.told[1]
+    assert f"connection file: {world.path}, so far with the address inside" in world.told[1]
+    assert "set host_address in the file to https://ADDRESS:PORT" in world.told[1]
+
+
+def test_without_the_package_that_makes_certificates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`status-ctl` runs without it; which extra has it is said."""
+    for name in ("reporter.pki.status", "reporter.pki.issuing"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.setitem(sys.modules, "cryptography", None)
+
+    with pytest.raises(CannotTell, match=r"requires the extra \[aggregator\] of the package"):
+        access(argparse.Namespace(connection=None), cast("RunOptions", None), {})

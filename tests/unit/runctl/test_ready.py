@@ -1,0 +1,296 @@
+"""Waiting for a run's aggregator: until when, and what is told meanwhile."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from reporter.errors import Forbidden, NotFound, Unavailable
+from reporter.runctl.ready import Time, wait_ready
+from tests.fakekube import make_job, make_pod
+
+PULL = "ImagePullBackOff"
+
+
+class World:
+    """An API server whose objects change while time goes by, one second a look."""
+
+    def __init__(self, pod: Callable[[float], Any], **more: Any) -> None:
+        self._pod, self._more, self.now = pod, more, 0.0
+        self.times = Time(lambda: self.now, lambda: 1893499200.0 + self.now, self._sleep)
+
+    def _sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+    def get(self, kind: str, namespace: Any, name: str, **_: Any) -> Any:
+        assert "default" == namespace
+        if kind == "PersistentVolumeClaim":
+            assert self._more.get("claimed", "data-first-0") == name
+            found = self._more.get("claim", NotFound("404"))
+        elif kind in {"StatefulSet", "Job"}:
+            assert "first" == name
+            found = self._more.get("maker", {})
+        else:
+            assert ("Pod", "first-0") == (kind, name)
+            found = self._pod(self.now)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def list_all(self, kind: str, namespace: Any, labels: str, **_: Any) -> Any:
+        assert ("Pod", "default") == (kind, namespace)
+        assert labels.startswith("status-reporter.io/run=first,")
+        return iter(self._pod(self.now))
+
+    def list_events(self, namespace: str, selector: str, **_: Any) -> Any:
+        found = self._more.get("events", {})
+        if isinstance(found, Exception):
+            raise found
+        return found.get(selector, [])
+
+
+def pod(reason: str = "", *, ready: bool = False, scheduled: bool = True) -> dict[str, Any]:
+    """Return the aggregator's Pod."""
+    made = make_pod(make_job(), name="first-0")
+    made["spec"]["containers"].append({"name": "kube-sonobuoy", "image": "status-reporter:7"})
+    made["status"] = {"phase": "Pending"}
+    if not scheduled:
+        made["spec"].pop("nodeName", None)
+        words = "0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims."
+        made["status"]["conditions"] = [
+            {"type": "PodScheduled", "status": "False"}
+            | {"reason": "Unschedulable", "message": words}
+        ]
+    if reason:
+        state = {"waiting": {"reason": reason, "message": "Back-off pulling image"}}
+        made["status"]["containerStatuses"] = [{"name": "kube-sonobuoy", "state": state}]
+    if ready:
+        made["status"] = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+    return made
+
+
+def ended(code: int, message: str = "") -> dict[str, Any]:
+    """Return the Pod of an aggregator that has ended."""
+    made = pod()
+    state = {"terminated": {"exitCode": code, "message": message}}
+    phase = "Failed" if code else "Succeeded"
+    made["status"] = {
+        "phase": phase,
+        "containerStatuses": [{"name": "kube-sonobuoy", "state": state}],
+    }
+    return made
+
+
+def waited(world: World) -> tuple[list[str], list[str]]:
+    """Return what is in the way in the end, and what was told before."""
+    told: list[str] = []
+    return wait_ready(world, "default", "first", told.append, times=world.times), told
+
+
+@pytest.mark.parametrize("code", [0, 1])
+def test_a_job_that_ended_with_its_verdict_before_anybody_saw_it_ready(code: int) -> None:
+    """The newest Pod counts: the one before was on a node that is gone."""
+    found = [ended(4), ended(code), ended(4)]
+    for each, day in zip(found, (1, 3, 2), strict=True):
+        each["metadata"]["creationTimestamp"] = f"2026-01-0{day}T00:00:00Z"
+    world = World(lambda now: found)
+
+    assert [] == wait_ready(world, "default", "first", print, ends=True, times=world.times)
+    assert world.now < 1
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        (
+            '{"level":"error","message":"Invalid setting","problem":"the upload URL expired"}',
+            "the upload URL expired",
+        ),
+        ("", "its settings are not valid"),
+    ],
+)
+def test_a_job_whose_aggregator_refuses_its_settings(message: str, said: str) -> None:
+    """Nothing else will come."""
+    world = World(lambda now: [] if now < 1 else [ended(2, message)])
+
+    (told,) = wait_ready(world, "default", "first", print, ends=True, times=world.times)
+    assert said in told
+    assert world.now < 3
+
+
+def test_the_aggregator_becomes_ready() -> None:
+    """Nothing is told of what takes a moment: no Pod yet, containers that are being created."""
+    world = World(lambda now: NotFound("404") if now < 1 else pod(ready=now >= 3))
+
+    assert ([], []) == waited(world)
+    assert 3 <= world.now < 4
+
+
+@pytest.mark.parametrize("reason", ["ErrImagePull", PULL, "InvalidImageName", "ErrImageNeverPull"])
+@pytest.mark.parametrize("ends", [False, True])
+def test_an_image_that_cannot_be_pulled_is_told_at_once_and_ends_the_wait(
+    reason: str, ends: bool
+) -> None:
+    """Each line once; 45 s later, when the kubelet has tried twice more, nothing is waited for."""
+    seen: list[float] = []
+    claimed = "first" if ends else "data-first-0"
+    world = World(lambda now: [pod(reason)] if ends else pod(reason), claimed=claimed)
+    found = wait_ready(
+        world, "default", "first", lambda _: seen.append(world.now), times=world.times, ends=ends
+    )
+
+    assert [0.0, 0.0, 0.0] == seen
+    assert f"cannot pull its image ({reason}: Back-off pulling image)" in found[0]
+    assert found[1].startswith("Check the image's name and tag")
+    assert (
+        "The image is status-reporter:7: to use another one, delete the run and start it again "
+        "with --image or STATUS_CTL_IMAGE."
+    ) == found[2]
+    assert 45 <= world.now < 47
+
+
+def test_an_image_that_is_pulled_in_the_end() -> None:
+    """The first try has failed, and so has one much later: each has its 45 s."""
+    troubled = [*range(40), *range(50, 80)]
+    world = World(lambda now: pod(PULL if int(now) in troubled else "", ready=now >= 90))
+    found, told = waited(world)
+
+    assert [] == found
+    assert 3 == len(told)
+    assert 90 <= world.now < 92
+
+
+def test_an_api_server_that_is_away_does_not_hide_the_image() -> None:
+    """The look that tells nothing of the Pod is not the last one."""
+    world = World(lambda now: Unavailable("reset") if 40 <= now < 50 else pod(PULL))
+    found, _ = waited(world)
+
+    assert "cannot pull its image" in found[0]
+    assert 50 <= world.now < 52
+
+
+def test_an_image_of_another_container_is_not_ours_to_choose() -> None:
+    """As of one that a service mesh has put into the Pod."""
+    made = pod(PULL)
+    made["status"]["containerStatuses"][0]["name"] = "mesh"
+    found, _ = waited(World(lambda _: made))
+
+    assert "Container 'mesh' of Pod first-0 cannot pull its image" in found[0]
+    assert not [line for line in found if "STATUS_CTL_IMAGE" in line]
+
+
+def test_an_aggregator_that_keeps_failing_is_told_in_its_own_words() -> None:
+    """Once, however often it is restarted."""
+    log = '{"level": "info", "message": "Started"}\n'
+    log += '{"level": "error", "message": "Invalid setting", "problem": "PLAN: not JSON"}'
+
+    def crashed(now: float) -> dict[str, Any]:
+        made = pod("CrashLoopBackOff")
+        status = made["status"]["containerStatuses"][0]
+        status["restartCount"] = int(now)
+        status["lastState"] = {"terminated": {"exitCode": 2, "reason": "Error", "message": log}}
+        return made
+
+    found, told = waited(World(crashed))
+
+    assert found == told
+    assert "The aggregator keeps failing: Invalid setting: PLAN: not JSON" == found[0]
+
+
+def test_an_aggregator_that_ends_without_a_word() -> None:
+    made = pod("CrashLoopBackOff")
+    ended = {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}
+    made["status"]["containerStatuses"][0] |= {"lastState": ended, "restartCount": 3}
+    found, _ = waited(World(lambda _: made))
+
+    assert "exit code 137 (OOMKilled), restarted 3 times" in found[0]
+
+
+def test_a_claim_that_stays_pending_says_which_options_help() -> None:
+    """Told after a few seconds, in which a volume is usually made."""
+    world = World(lambda _: pod(scheduled=False), claim={"status": {"phase": "Pending"}})
+    found, told = waited(world)
+
+    assert found == told
+    assert "pod has unbound immediate PersistentVolumeClaims" in found[0]
+    assert (
+        "The volume claim data-first-0 is pending: name a storage class with --storage-class, or "
+        "run with --storage none."
+    ) == found[-1]
+
+
+@pytest.mark.parametrize("claim", [{"status": {"phase": "Bound"}}, Forbidden("403")])
+def test_another_claim_is_not_to_blame(claim: Any) -> None:
+    found, _ = waited(World(lambda _: pod(scheduled=False), claim=claim))
+
+    assert not [line for line in found if "volume claim" in line]
+
+
+def test_a_pod_that_is_refused_is_told_in_the_api_servers_words() -> None:
+    """The StatefulSet's events have them."""
+    words = "create Pod first-0 in StatefulSet first failed error: exceeded quota"
+    selector = "involvedObject.kind=StatefulSet,involvedObject.name=first"
+    events = [{"reason": "FailedCreate", "message": words}, {"reason": "Other", "message": "no"}]
+    world = World(lambda _: NotFound("404"), events={selector: events})
+
+    assert ([words], [words]) == waited(world)
+
+
+def test_an_api_server_that_is_away_is_waited_for() -> None:
+    world = World(lambda now: Unavailable("connection refused") if now < 9 else pod(ready=True))
+    found, told = waited(world)
+
+    assert ([], ["connection refused"]) == (found, told)
+
+
+def test_who_may_not_read_pods_waits_for_nothing() -> None:
+    """More looks would show no more."""
+    world = World(lambda _: Forbidden("403"))
+
+    with pytest.raises(Forbidden):
+        waited(world)
+    assert 0 == world.now
+
+
+def test_who_may_not_read_events_is_told_what_the_pod_says() -> None:
+    world = World(lambda now: pod(PULL) if now < 9 else pod(ready=True), events=Forbidden("403"))
+    found, told = waited(world)
+
+    assert [] == found
+    assert "cannot pull its image" in told[0]
+
+
+def test_nothing_at_all_is_known() -> None:
+    """As where no controller makes the Pod."""
+    found, _ = waited(World(lambda _: NotFound("404")))
+
+    assert ["the Pod first-0 has not become ready"] == found
+
+
+@pytest.mark.parametrize("ends", [False, True])
+def test_a_run_that_is_deleted_meanwhile_does_not_become_ready(ends: bool) -> None:
+    """Its aggregator ends well, or is still said to be ready, while its Pod goes."""
+    going = {0: pod(), 1: pod(ready=True), 2: ended(0)}
+    for each in going.values():
+        each["metadata"]["deletionTimestamp"] = "2030-01-01T00:00:00Z"
+
+    def shown(now: float) -> Any:
+        found = going.get(int(now))
+        if ends:
+            return [found] if found else []
+        return found or NotFound("404")
+
+    world = World(shown, maker=NotFound("404"))
+    told = wait_ready(world, "default", "first", print, ends=ends, times=world.times)
+    assert ["the run was deleted meanwhile"] == told
+
+
+def test_an_aggregator_that_is_moved_is_waited_for() -> None:
+    """Its Pod goes, and its StatefulSet makes another one."""
+    going = pod(ready=True)
+    going["metadata"]["deletionTimestamp"] = "2030-01-01T00:00:00Z"
+    seen = {0: going, 1: NotFound("404"), 2: pod(), 3: pod(ready=True)}
+    world = World(lambda now: seen[min(int(now), 3)])
+
+    assert [] == wait_ready(world, "default", "first", print, times=world.times)
+    assert 3 <= world.now

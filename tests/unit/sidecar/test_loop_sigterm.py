@@ -1,0 +1,261 @@
+"""What the loop does after SIGTERM and a deletion, on a clock of the test's own."""
+
+import itertools
+
+import pytest
+
+from reporter.sidecar.publish import LoopOutcome
+from reporter.verdict.facts import PodGone, PodSeen
+from reporter.verdict.pod import Names, read_pod
+from tests.unit.sidecar.loop_world import World, running, stamp, terminated, waiting
+
+
+def test_a_natural_end_shows_after_sigterm() -> None:
+    """Fifteen milliseconds later; nothing is written in between."""
+    world = World()
+    world.at(10.0, world.sigterm)
+    world.at(10.015, lambda: world.end(1))
+
+    assert LoopOutcome.FINAL == world.run()
+    assert [(0.0, "A", False), (10.015, "X", True)] == world.history
+
+
+def test_a_natural_end_is_polled_for() -> None:
+    """Every 50 ms, where no watch tells."""
+    world = World(watched=False)
+    world.at(10.0, world.sigterm)
+    world.at(10.4, lambda: world.end(1))
+
+    assert LoopOutcome.FINAL == world.run()
+    at, row, final = world.history[-1]
+    assert ("X", True) == (row, final)
+    assert 10.4 <= at <= 10.46
+
+
+@pytest.mark.parametrize(("watched", "pause"), [(True, 0.5), (False, 0.05)])
+def test_the_pod_is_asked_for_at_a_steady_pace_after_sigterm(watched: bool, pause: float) -> None:
+    """Half a second where a watch seems healthy, 50 ms without; never at each pass."""
+    world = World(watched=watched)
+    world.at(10.0, world.sigterm)
+    world.run(12.0)
+    asked = [at for at in world.pod_asked if at >= 10.0]
+    pauses = [later - earlier for earlier, later in itertools.pairwise(asked)]
+
+    assert 1.5 / pause <= len(asked) <= 2.5 / pause
+    assert all(pause - 0.001 <= each <= 2 * pause for each in pauses[:-1]), pauses
+
+
+@pytest.mark.parametrize(("form", "until"), [("native", 38.0), ("classic", 12.0)])
+def test_sigterm_alone_is_revisable_after_two_seconds(form: str, until: float) -> None:
+    """The native form looks on until 2 s before the kill, and asks no more than once a second."""
+    world = World(form)
+    world.at(10.0, world.sigterm)
+
+    assert LoopOutcome.STOPPED == world.run()
+    assert (12.0, "N", False) == world.history[-1]
+    assert until == pytest.approx(world.now, abs=0.1)
+    assert len([at for at in world.pod_asked if at > 12.1]) <= until - 12
+
+
+@pytest.mark.parametrize("watched", [True, False])
+def test_an_end_that_is_shown_late_replaces_the_interruption(watched: bool) -> None:
+    """The kubelet could not report it at once, and reports it again before it kills."""
+    world = World(watched=watched)
+    world.at(10.0, world.sigterm)
+    world.at(20.5, lambda: world.end(1))
+
+    assert LoopOutcome.FINAL == world.run()
+    assert [(12.0, "N", False), (True, "X", True)] == [
+        world.history[-2],
+        (20.5 <= world.history[-1][0] <= 21.5, *world.history[-1][1:]),
+    ]
+
+
+@pytest.mark.parametrize(("shown", "row"), [("deletion", "N"), ("deadline", "D")])
+def test_a_reason_that_is_shown_late_settles_the_interruption(shown: str, row: str) -> None:
+    """SIGTERM of a Pod that ends, and an API that says so seconds later."""
+    world = World()
+    if shown == "deadline":
+        world.job["spec"]["activeDeadlineSeconds"] = 9
+    world.at(10.0, world.sigterm)
+    world.at(15.0, lambda: world.delete(30))
+
+    assert LoopOutcome.FINAL == world.run()
+    assert [(12.0, "N", False), (15.0, row, True)] == world.history[-2:]
+
+
+def test_sigterm_while_the_api_is_away() -> None:
+    """Nothing is guessed before its return; a late kubelet gets ten seconds more."""
+    world = World()
+    world.at(10.0, world.away, world.sigterm)
+    world.at(15.0, lambda: world.away(False))
+    world.at(23.0, lambda: world.end(1))
+
+    assert LoopOutcome.FINAL == world.run()
+    assert (23.0, "X", True) == world.history[-1]
+
+
+def test_sigterm_while_the_api_stays_away() -> None:
+    """Until two seconds before the grace period ends."""
+    world = World()
+    world.at(10.0, world.away, world.sigterm)
+
+    assert LoopOutcome.GAVE_UP == world.run()
+    assert 38.0 == world.now
+
+
+@pytest.mark.parametrize(("grace", "until"), [(30, 38.0), (5, 13.0), (3, 11.5), (1, 11.5)])
+def test_the_time_to_write_after_sigterm(grace: int, until: float) -> None:
+    """max(1.5 s, to two seconds before the end), for a result that cannot be written."""
+    world = World("classic")
+    world.pod["spec"]["terminationGracePeriodSeconds"] = grace
+    world.at(10.0, world.away, world.sigterm, world.result)
+
+    assert LoopOutcome.GAVE_UP == world.run()
+    assert until == pytest.approx(world.now, abs=0.01)
+
+
+def test_requests_that_hang_do_not_cost_more_than_there_is() -> None:
+    """Each gets what is left, not five seconds."""
+    world = World("classic")
+    world.pod["spec"]["terminationGracePeriodSeconds"] = 5
+    world.at(10.0, lambda: setattr(world, "answer_takes", 100.0), world.sigterm, world.result)
+
+    assert LoopOutcome.GAVE_UP == world.run()
+    assert world.now <= 13.0 + 0.4
+
+
+def test_a_deletion_in_the_native_form() -> None:
+    """Written when it is seen, settled with SIGTERM: then the adapter is dead."""
+    world = World()
+    world.at(10.0, lambda: world.delete(30))
+    world.at(40.0, world.sigterm)
+
+    assert LoopOutcome.FINAL == world.run()
+    assert [(0.0, "A", False), (10.0, "N", False), (40.0, "N", True)] == world.history
+
+
+@pytest.mark.parametrize("form", ["native", "classic"])
+@pytest.mark.parametrize("result", [True, False])
+def test_a_sigterm_before_there_was_a_handler(form: str, result: bool) -> None:
+    """Process 1 never hears of it: the deletion is seen all the same, and so is a late result."""
+    world = World(form)
+    world.delete(30)
+    if result:
+        world.at(27.0, world.result)
+
+    assert (LoopOutcome.FINAL if result else None) == world.run(30)
+    assert [(0.0, "N", False), (27.0, "R", True)][: 1 + result] == world.history
+
+
+def test_a_deletion_in_the_classic_form_hears_the_adapter_out() -> None:
+    """Both were stopped at once: it is settled shortly before the grace period ends."""
+    world = World("classic")
+    world.at(10.0, lambda: world.delete(30), world.sigterm)
+
+    assert LoopOutcome.FINAL == world.run()
+    expected = [(0.0, "A", False), (10.0, "N", False), (37.0, "N", True)]
+    assert expected == world.history
+
+
+def test_a_job_that_may_be_ending_for_its_restarts_is_not_written_to() -> None:
+    """A conflict with what the Job controller writes after the deletion would cost its end."""
+    world = World("classic", restart_policy="OnFailure")
+    failed = terminated(7, started_at=stamp(3), finished_at=stamp(5))
+
+    def says_why() -> None:
+        assert world.job is not None
+        why = {"type": "FailureTarget", "status": "True", "reason": "BackoffLimitExceeded"}
+        world.job["status"].setdefault("conditions", []).append(why)
+        world.job["metadata"]["resourceVersion"] = "77"
+
+    world.at(5.0, lambda: world.adapter(running(stamp(5)), failed, restarts=3))
+    world.at(10.0, lambda: world.delete(30), world.sigterm)
+    world.at(10.2, lambda: world.adapter(terminated(7, finished_at=stamp(10)), failed, 3))
+    world.at(11.0, says_why)
+
+    assert LoopOutcome.FINAL == world.run()
+    assert [(0.0, "A", False), (11.5, "X", True)] == world.history
+
+
+def test_a_deletion_that_only_the_look_before_a_write_shows_holds_it_back_too() -> None:
+    """The watch is half open, and the wait time ends."""
+    world = World(restart_policy="OnFailure", wait=50.0)
+    world.at(49.0, lambda: setattr(world, "half_open", True), lambda: world.delete(30))
+
+    world.run(60)
+
+    assert [(0.0, "A", False), (51.5, "N", False)] == world.history
+
+
+@pytest.mark.parametrize("shown", ["present", "stale", "gone"])
+def test_a_deadline_while_the_image_is_missing(shown: str) -> None:
+    """The cause becomes the last word, also where the Pod cannot be read any more."""
+    world = World(adapter=waiting("ErrImagePull", "not found"))
+    world.job["spec"]["activeDeadlineSeconds"] = 30
+
+    def hide() -> None:
+        pod = read_pod(world.pod, Names())
+        looks = {"present": None, "stale": PodSeen(pod, current=False), "gone": PodGone(pod)}
+        world.shown = looks[shown]
+
+    world.at(30.0, lambda: world.delete(30))
+    world.at(31.0, hide, world.sigterm)
+
+    assert LoopOutcome.FINAL == world.run()
+    assert [(2.0, "A", False), (30.0, "W1", False), (31.0, "W1", True)] == world.history
+    assert (
+        "container 'adapter': ErrImagePull: not found; the Job's activeDeadlineSeconds (30s) passed"
+    ) == world.condition["message"]
+
+
+def test_a_result_while_stopping_is_heard() -> None:
+    """In the classic form up to the last second."""
+    world = World("classic")
+    world.at(10.0, lambda: world.delete(30), world.sigterm)
+    world.at(36.9, lambda: world.result(False, "Stopped"))
+
+    assert LoopOutcome.FINAL == world.run()
+    assert (36.9, "R", True) == world.history[-1]
+
+
+def test_a_deletion_seen_late_leaves_what_is_left() -> None:
+    """SIGTERM in the native form comes when the adapter is dead, maybe at the very end."""
+    world = World()
+    world.at(10.0, lambda: world.delete(10))
+    world.at(20.0, world.sigterm, world.away)
+    world.at(21.0, lambda: world.away(False))
+
+    assert LoopOutcome.FINAL == world.run()
+    at, row, final = world.history[-1]
+    assert ("N", True) == (row, final)
+    assert at <= 21.5
+
+
+def test_the_jobs_deadline_needs_no_word_of_the_job() -> None:
+    """Its Pods are deleted before its own condition says why."""
+    world = World()
+    assert world.job is not None
+    world.job["spec"]["activeDeadlineSeconds"] = 10
+    world.at(10.0, lambda: world.delete(30))
+    world.at(11.0, world.sigterm)
+
+    assert LoopOutcome.FINAL == world.run()
+    assert [(10.0, "D", False), (11.0, "D", True)] == world.history[-2:]
+
+
+def test_the_job_is_read_again_before_a_deletion_is_settled() -> None:
+    """It was suspended meanwhile, and says so."""
+    world = World()
+
+    def suspend() -> None:
+        assert world.job is not None
+        world.job["spec"]["suspend"] = True
+        world.job["metadata"]["resourceVersion"] = "77"
+
+    world.at(10.0, lambda: world.delete(30))
+    world.at(11.0, suspend)
+    world.at(12.0, world.sigterm)
+
+    assert LoopOutcome.FINAL == world.run()
+    assert world.condition["message"].startswith("Job was suspended")
