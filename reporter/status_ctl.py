@@ -106,7 +106,7 @@ def _chosen() -> Callable[[Sequence[str]], int]:
         return _run
     from reporter.cli.kubectl_completion import complete
 
-    return complete
+    return lambda words: complete(words, COMMANDS)
 
 
 def _run(arguments: Sequence[str]) -> int:
@@ -124,7 +124,9 @@ def _run(arguments: Sequence[str]) -> int:
             module = import_module(f"reporter.{command.module}")
             own.description = module.DESCRIPTION
             own.formatter_class = argparse.RawDescriptionHelpFormatter
-            own.set_defaults(run=module.run, error=own.error, command=command.name)
+            own.set_defaults(
+                run=module.run, error=own.error, command=command.name, commands=COMMANDS
+            )
             module.arguments(own)
             if _wants_help(command.name, arguments[1:]):
                 own.print_help()

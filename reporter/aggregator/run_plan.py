@@ -1,6 +1,6 @@
 """The run plan, from its file or from the run itself, and what is launched with it.
 
-Their rules are in `core` and `wire`.
+Their rules are in `run`.
 """
 
 import json

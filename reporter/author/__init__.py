@@ -1,1 +1,1 @@
-"""What only `status-ctl try` needs: a child process, its memory limit, its Job in memory."""
+"""`status-ctl try` and `validate`: an adapter without a cluster."""

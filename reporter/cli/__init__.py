@@ -1,1 +1,1 @@
-"""How things are shown: tables, YAML, colours."""
+"""What all commands of `status-ctl` share: exit codes, output, tables, completion."""

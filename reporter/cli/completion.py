@@ -7,14 +7,12 @@ wants to be told is `shells`.
 import argparse
 import re
 import sys
+from collections.abc import Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from reporter.cli.exits import GOOD
 from reporter.cli.shells import Known, Option, bash, fish, zsh
-
-if TYPE_CHECKING:
-    from reporter.status_ctl import Command
 
 DESCRIPTION = """\
 Prints a completion script for your shell:
@@ -29,6 +27,8 @@ exit codes:
   0    printed
   2    usage error"""
 
+Command = tuple[str, str, str]
+"""A command's name, its module in `reporter`, and what it does in a line."""
 SHELLS: Final = ("bash", "zsh", "fish")
 _ASIDE: Final = re.compile(r" \(([^()]|\([^()]*\))*\)")
 _FILES: Final = {"FILE": "file", "PATH": "file", "DIR": "folder"}
@@ -42,21 +42,20 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print the script and return the exit code."""
     script = {"bash": bash, "zsh": zsh, "fish": fish}[options.shell]
-    sys.stdout.write(script(known()))
+    sys.stdout.write(script(known(options.commands)))
     return GOOD
 
 
-def known() -> list[Known]:
+def known(commands: Sequence[Command]) -> list[Known]:
     """Ask every command what it takes."""
-    from reporter.status_ctl import COMMANDS
-
-    return [known_of(command) for command in COMMANDS]
+    return [known_of(command) for command in commands]
 
 
-def known_of(command: "Command") -> Known:
+def known_of(command: Command) -> Known:
     """Ask a command what it takes."""
-    parser = argparse.ArgumentParser(prog=command.name)
-    import_module(f"reporter.{command.module}").arguments(parser)
+    name, module, summary = command
+    parser = argparse.ArgumentParser(prog=name)
+    import_module(f"reporter.{module}").arguments(parser)
     options, words, operand = list[Option](), tuple[str, ...](), ""
     for action in parser._actions:
         choices = tuple(map(str, action.choices or ()))
@@ -70,4 +69,4 @@ def known_of(command: "Command") -> Known:
             operand = "command"
         else:
             words, operand = choices, kind or "other"
-    return Known(command.name, command.summary, tuple(options), words, operand)
+    return Known(name, summary, tuple(options), words, operand)

@@ -8,29 +8,30 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-from reporter.cli.completion import known_of
+from reporter.cli.completion import Command, known_of
 from reporter.cli.shells import OWN, Known
-from reporter.status_ctl import COMMANDS
 
 _FILES, _NOTHING, _FOLDERS = ":0", ":4", ":16"
 _KINDS: Final = {"file": _FILES, "command": _FILES, "folder": _FOLDERS}
 
 
-def complete(words: Sequence[str]) -> int:
+def complete(words: Sequence[str], commands: Sequence[Command]) -> int:
     """Print the choices for the last word; 0."""
-    choices, directive = choices_for(words[:-1], words[-1] if words else "")
+    choices, directive = choices_for(words[:-1], words[-1] if words else "", commands)
     sys.stdout.write("".join(f"{line}\n" for line in [*choices, directive]))
     return 0
 
 
-def choices_for(before: Sequence[str], word: str) -> tuple[list[str], str]:
+def choices_for(
+    before: Sequence[str], word: str, commands: Sequence[Command]
+) -> tuple[list[str], str]:
     """Return what a word may become, each with its meaning after a tab, and the directive."""
     if not before:
-        offered = {each.name: each.summary for each in COMMANDS}
+        offered = {name: summary for name, _, summary in commands}
         offered |= {flag: meaning for *flags, meaning in OWN for flag in flags}
         return _fitting(offered, word), _NOTHING
-    name, *given = before
-    found = next((each for each in COMMANDS if each.name == name), None)
+    chosen, *given = before
+    found = next((each for each in commands if each[0] == chosen), None)
     if found is None:
         return [], _NOTHING
     command = known_of(found)

@@ -1,1 +1,1 @@
-"""Gatherers: programs that write what they find about a machine into a directory, and ours."""
+"""Gatherers, facts of a node, snapshots of the cluster, and the agent that delivers them."""

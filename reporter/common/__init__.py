@@ -1,1 +1,1 @@
-"""What every process of ours needs: life, log, private files, connections."""
+"""What every folder may use: log, signals, files, YAML, schemas, settings, retry, text."""

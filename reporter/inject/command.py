@@ -16,8 +16,9 @@ from reporter.common.quantity import quantity
 from reporter.common.service_links import is_service_link, service_link_ignored
 from reporter.errors import SettingsError
 from reporter.inject.files import add_files, joined, sources
-from reporter.inject.options import LABEL, OWN_VARIABLES, RESULTS_PATH, Wishes
+from reporter.inject.options import OWN_VARIABLES, RESULTS_PATH, Wishes
 from reporter.inject.transform import SAME_ACCOUNT
+from reporter.jobs.setting import LABEL
 from reporter.verdict.facts import Form
 
 if TYPE_CHECKING:

@@ -4,10 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from reporter.jobs.setting import LABEL
 from reporter.verdict.facts import Form
 
-LABEL: Final = "status-reporter.io/inject"
-"""On a Job: the form that it asks for, or that it wants none."""
 DISABLED: Final = "disabled"
 RESULTS_PATH: Final = "/results/adapter-result.json"
 OWN_VARIABLES: Final = frozenset(

@@ -9,10 +9,10 @@ from reporter.inject import record
 from reporter.inject.container import NAME, Beside, container
 from reporter.inject.edits import Add, Edit, Path, Put, Remove, get, put
 from reporter.inject.jobs import FoundJob
-from reporter.inject.options import DISABLED, LABEL, Wishes, wanted_form
+from reporter.inject.options import DISABLED, Wishes, wanted_form
 from reporter.inject.record import ANNOTATION, InjectionRecord
 from reporter.inject.results_volume import VOLUME, Results, results
-from reporter.jobs.setting import reporters_in, says_so
+from reporter.jobs.setting import LABEL, reporters_in, says_so
 from reporter.launch import added_container
 from reporter.run.names import PLUGIN_LABEL
 from reporter.verdict.facts import Form

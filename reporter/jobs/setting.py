@@ -12,6 +12,8 @@ from reporter.verdict.facts import Form
 from reporter.verdict.pod import Names, find_adapter, find_form
 
 REPORTER: Final = "status-reporter"
+LABEL: Final = "status-reporter.io/inject"
+"""On a Job: the form of reporter that it asks for, or that it wants none."""
 _NEEDED: Final = frozenset({"JOB_NAME", "JOB_NAMESPACE", "POD_NAME"})
 _TELLING: Final = frozenset(
     {"ADAPTER_CONTAINER_NAME", "CONDITION_TYPE", "REPORTER_CONTAINER_NAME", "REPORTER_FORM"}

@@ -80,7 +80,7 @@ class BlobStore:
 
     def open(self, blob: str) -> IO[bytes]:
         """Open a blob, to be read to its end whatever becomes of it. Raises FileNotFoundError where
-        there is none, and OSError."""  # noqa: D209
+        there is none, and OSError."""
         return self.local_file(blob).open("rb")
 
     def local_file(self, blob: str) -> Path:

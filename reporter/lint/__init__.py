@@ -1,1 +1,1 @@
-"""What of a Job's manifest would go wrong, before it does. `rules` has the table of all rules."""
+"""Checks of Job manifests; `rules` has the table."""

@@ -7,9 +7,9 @@ from typing import Any, Final
 from reporter.common.objects import section, text
 from reporter.inject.edits import get
 from reporter.inject.jobs import FoundJob, jobs
-from reporter.inject.options import DISABLED, LABEL
+from reporter.inject.options import DISABLED
 from reporter.inject.transform import account_of
-from reporter.jobs.setting import FALSE, reporters_in
+from reporter.jobs.setting import FALSE, LABEL, reporters_in
 from reporter.verdict.facts import Form
 from reporter.verdict.pod import Names
 

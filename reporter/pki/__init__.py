@@ -1,1 +1,1 @@
-"""Making certificates; the only package below the programs that stands on `cryptography`."""
+"""Making certificates."""

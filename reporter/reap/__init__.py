@@ -1,1 +1,1 @@
-"""What `status-ctl reap` decides: which Jobs wait in vain for their reporter, and what they get."""
+"""Final conditions for Jobs whose reporter was lost."""

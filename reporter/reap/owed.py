@@ -3,9 +3,8 @@
 from dataclasses import dataclass, field
 
 from reporter.common.objects import items, section, text
-from reporter.inject.options import LABEL
 from reporter.jobs.finding import Object
-from reporter.jobs.setting import Setup, find_setups
+from reporter.jobs.setting import LABEL, Setup, find_setups
 from reporter.jobs.written_verdict import written_verdicts
 from reporter.verdict.case import Policy
 from reporter.verdict.condition import DEFAULT_TYPE

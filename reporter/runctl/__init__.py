@@ -1,1 +1,1 @@
-"""Finding a run, and asking it."""
+"""The commands for runs: create, find, follow, retrieve, delete."""

@@ -1,5 +1,5 @@
 """The options of `status-ctl run` for the upload of the results: read and checked before anything
-exists."""  # noqa: D209
+exists."""
 
 import argparse
 import time

@@ -1,1 +1,1 @@
-"""The sidecar: wiring and daemon life; decisions are in core, the loop in loop."""
+"""The daemon next to the adapter: look, decide, publish."""

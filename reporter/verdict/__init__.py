@@ -1,4 +1,1 @@
-"""Values and decisions.
-
-Standard library only; no I/O, clock, thread, randomness or logging in here.
-"""
+"""The rule of the product: from what was seen to the Job's condition. No I/O."""

@@ -1,6 +1,6 @@
 """What an adapter's files say, as plain values.
 
-How the files are read (`sources`) and their content is checked (`wire`) is not here.
+How the files are read and their content is checked is not here.
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,4 @@
-"""The aggregator's two HTTP listeners: connections with limits, who may speak, every answer.
-
-Storage is not known here; `Store` and the intake decide.
-"""
+"""Routes and responses of the aggregator's two listeners."""
 
 from reporter.aggregator.api.audience import Audience
 from reporter.aggregator.api.details import Shown

@@ -15,7 +15,7 @@ from reporter.run.state import Snapshot
 @dataclass(frozen=True, slots=True)
 class Recovered:
     """What the start found: entries whose bytes are gone, unknown blobs and unfinished things that
-    were removed."""  # noqa: D209
+    were removed."""
 
     lost: tuple[Key, ...]
     unknown: int

@@ -1,1 +1,1 @@
-"""Sockets, TLS and limits of the listeners."""
+"""Sockets, TLS and limits of the aggregator's listeners."""

@@ -1,4 +1,4 @@
-"""The facts of a machine, section by section. The meaning of the files is in `core/host`."""
+"""The facts of a machine, section by section."""
 
 import os
 import time

@@ -34,7 +34,7 @@ ANYTHING, NOTHING, FOLDERS = ":0", ":4", ":16"
 def test_what_a_word_may_become(line, choices, directive):
     """The last word is the one that is being written."""
     *before, word = line.split(" ")
-    found, told = choices_for(before, word)
+    found, told = choices_for(before, word, COMMANDS)
 
     assert (choices, directive) == ([each.split("\t")[0] for each in found], told)
 

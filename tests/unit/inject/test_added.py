@@ -2,8 +2,9 @@
 
 import pytest
 
-from reporter.inject.options import LABEL, Wishes
+from reporter.inject.options import Wishes
 from reporter.inject.transform import SAME_ACCOUNT, Refused
+from reporter.jobs.setting import LABEL
 from reporter.verdict.facts import Form
 from tests.unit.inject.scene import environment, job, made, pod, reporter, said
 from tests.unit.repository.manifests import FORMS, load

@@ -2,8 +2,9 @@
 
 import pytest
 
-from reporter.inject.options import LABEL, Wishes
+from reporter.inject.options import Wishes
 from reporter.inject.transform import Injected, Refused, Skipped, uninject
+from reporter.jobs.setting import LABEL
 from tests.unit.inject.scene import environment, job, made, one, said
 
 

@@ -6,9 +6,10 @@ import pytest
 
 from reporter.inject.decide import covers, decide
 from reporter.inject.edits import apply
-from reporter.inject.options import LABEL, Wishes
+from reporter.inject.options import Wishes
 from reporter.inject.record import ANNOTATION, InjectionRecord, read
 from reporter.inject.transform import Refused, uninject
+from reporter.jobs.setting import LABEL
 from reporter.verdict.facts import Form
 from tests.unit.inject.scene import CRON, WISHES, job, made, one, pod, reporter
 

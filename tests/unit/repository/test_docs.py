@@ -153,22 +153,6 @@ def test_the_readmes_job_after_is_what_inject_makes_of_the_job_before():
     assert after == done.stdout.split("---\n", maxsplit=1)[0]
 
 
-DESIGN = (ROOT / "docs" / "design.md").read_text()
-
-
-def test_each_folder_of_the_product_has_its_line():
-    """And each module that a line names is in that folder."""
-    section = DESIGN.split("## Where things are")[1].split("\n## ")[0]
-    rows = dict(re.findall(r"^\| `(reporter/[\w/]+)/` \| (.*) \|$", section, re.MULTILINE))
-    files = [file for file in (ROOT / "reporter").rglob("*") if file.suffix in {".py", ".js"}]
-    folders = {str(file.parent.relative_to(ROOT)) for file in files} - {"reporter"}
-
-    assert folders == set(rows)
-    for folder, line in rows.items():
-        for name in re.findall(r"`(\w+\.py)`", line):
-            assert (ROOT / folder / name).is_file(), f"{folder}/{name}"
-
-
 def test_json_examples_are_valid():
     """What an author copies is accepted."""
     results = [text for text in blocks(README + AUTHORS, "json") if '"status"' in text]

@@ -1,6 +1,5 @@
 """What is packed and how: the wheel, the locks, the layers, the image's tree."""
 
-import ast
 import marshal
 import subprocess
 import sys
@@ -36,17 +35,6 @@ check_locks = script("check_locks")
 check_docs = script("check_docs")
 image_prune = script("image_prune")
 image_bytecode = script("image_bytecode")
-
-
-def imported(path: Path) -> set[str]:
-    """Name the top-level packages that the module at PATH imports."""
-    names = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and not node.level:
-            names.add(node.module)
-    return {name.partition(".")[0] for name in names}
 
 
 @pytest.fixture(scope="module")
@@ -119,17 +107,8 @@ class TestWheel:
         assert any(name.endswith("licenses/LICENSE") for name in wheel.namelist())
 
 
-class TestLayers:
-    """What import-linter cannot say."""
-
-    @pytest.mark.parametrize(
-        "path",
-        sorted((ROOT / "reporter" / "core").glob("*.py")),
-        ids=lambda path: path.name,
-    )
-    def test_core_imports_the_standard_library_only(self, path):
-        """Decisions need no package."""
-        assert imported(path) - sys.stdlib_module_names <= {"reporter"}
+class TestPrograms:
+    """How the programs start."""
 
     @pytest.mark.parametrize("package", ["sidecar", "aggregator"])
     def test_the_signal_handler_stands_before_everything_heavy(self, package):
