@@ -261,6 +261,7 @@ if not os.fork():
     if not libc.ptrace(0x4206, stuck, 0, 0):  # PTRACE_SEIZE
         open("traced", "x").close()
     time.sleep(15)
+    os._exit(0)
 time.sleep(600)""",
     )
 
