@@ -313,7 +313,8 @@ class SlowRun:
 
 
 def _node(job: Object) -> str:
-    return str(job["metadata"]["annotations"].get("status-reporter.io/node", ""))
+    node = job["metadata"]["annotations"].get("status-reporter.io/node", "global")
+    return "" if node == "global" else str(node)
 
 
 def moment(text: str) -> float:
