@@ -33,6 +33,7 @@ from tests.blackbox.soak.model import (
     Written,
     exit_code,
     finals,
+    old,
     owes,
     reaped,
 )
@@ -56,6 +57,7 @@ REQUESTS, REQUESTS_FURTHER, REQUESTS_CONFLICT = 8, 4, 2
 REQUESTS_A_SECOND_STOPPING = 2.0
 """A reporter whose Pod is removed asks for the adapter's end until it is shown."""
 STAYS = {"stay", "ignore TERM"}
+REFUSALS = {"403", "403 pods", "rights"}
 RESTART_SECONDS = 15.0
 """The kubelet does not start a killed reporter again sooner."""
 LAST_LOOK_SECONDS = 30.0
@@ -302,6 +304,7 @@ class Jobs:
         self, plan: Plan, attempt: Attempt, own: list[Shown], *, must: bool
     ) -> None:
         written = {each.verdict: each.begun for run in attempt.runs for each in run.writes}
+        written |= dict.fromkeys(old(plan, attempt), 0.0)
         for each in own:
             verdict = each.condition["status"], each.reason
             if each.note["rule"] == "R" and written.get(verdict, NEVER) > each.at + 1:
@@ -396,6 +399,7 @@ class Jobs:
             thrown=any("BackoffLimitExceeded" in str(job.get("conditions")) for job in jobs),
             downs=(*gone, *away),
             delayed=held + (10.0 if plan.role == "go" else 0.0),
+            refused=not REFUSALS.isdisjoint(each.kind for each in faults),
         )
 
 

@@ -22,6 +22,7 @@ MISSING: Verdict = ("False", "AdapterMissingResults")
 SUCCEEDED: Verdict = ("True", "AdapterSucceeded")
 INTERRUPTED: Verdict = ("Unknown", "AdapterInterrupted")
 EVICTED: Verdict = ("Unknown", "AdapterEvicted")
+OLD: Verdict = ("True", "Old")
 TROUBLES: dict[str, Verdict] = {
     "image": ("False", "AdapterImagePullFailed"),
     "config": ("False", "AdapterConfigError"),
@@ -67,7 +68,8 @@ class Attempt:
     `up`: when the reporter's container was first started; where it never was it owes nothing (a
     volume may come late). `deadline`: when the Job's is. `thrown`: the Job had failed by its
     backoffLimit. `downs`: when the reporter or what it needs was away. `delayed`: seconds
-    for which the reporter, its API server or its kubelet may have stood still.
+    for which the reporter, its API server or its kubelet may have stood still. `refused`: the API
+    server has refused the Pod for a while; then any file counts, also one that was there before.
     """
 
     created: float
@@ -80,6 +82,7 @@ class Attempt:
     thrown: bool
     downs: tuple[tuple[float, float], ...]
     delayed: float
+    refused: bool = False
 
 
 @dataclass(frozen=True)
@@ -98,7 +101,7 @@ class _File:
 
 def finals(plan: Plan, attempt: Attempt) -> set[Verdict]:
     """The final verdicts that this attempt's reporter may write."""
-    removals = _removals(attempt)
+    removals = _removals(attempt) | old(plan, attempt)
     if plan.trouble:
         early = attempt.delayed or plan.trouble == "command"
         return {TROUBLES[plan.trouble], *(removals if early else ())}
@@ -106,7 +109,7 @@ def finals(plan: Plan, attempt: Attempt) -> set[Verdict]:
         return removals or {INTERRUPTED, EVICTED, TIMEOUT}
     over = attempt.runs[0].began + plan.wait
     late = NEAR + attempt.delayed
-    allowed: set[Verdict] = set()
+    allowed = old(plan, attempt)
     # After a removal the run before the last counts, where the last did not end by itself.
     for run in attempt.runs[-2:] if attempt.removed is not None else attempt.runs[-1:]:
         allowed |= _of_run(plan, attempt, run, over)
@@ -114,6 +117,11 @@ def finals(plan: Plan, attempt: Attempt) -> set[Verdict]:
         if run.began <= over + late and following.began >= over - NEAR:
             allowed |= _when_over(_seen(run, over - NEAR, over + late))
     return allowed
+
+
+def old(plan: Plan, attempt: Attempt) -> set[Verdict]:
+    """What another Job has left at the path, where it counts."""
+    return {OLD} if attempt.refused and plan.volume == "claim with an old result" else set()
 
 
 def owes(attempt: Attempt) -> bool:
@@ -146,6 +154,7 @@ def reaped(plan: Plan, attempt: Attempt, shown: set[Verdict]) -> set[Verdict]:
         proven = {TROUBLES[plan.trouble]}
     if attempt.deadline < NEVER:
         proven |= {TIMEOUT}
+    valid |= old(plan, attempt)
     return {INTERRUPTED} | proven | (_removals(attempt) & {EVICTED}) | (shown & valid)
 
 

@@ -15,6 +15,7 @@ from tests.blackbox.soak.model import (
     MEMORY,
     MISSING,
     NEVER,
+    OLD,
     SUCCEEDED,
     TIMEOUT,
     AdapterRun,
@@ -37,6 +38,7 @@ PLAN = replace(
 )
 AT_EXIT = replace(PLAN, at_exit=True)
 AGAIN = replace(PLAN, policy="OnFailure")
+LEFT = replace(PLAN, volume="claim with an old result")
 
 
 def run(
@@ -74,6 +76,8 @@ SITUATIONS: list[tuple[Plan, Attempt, set[Verdict]]] = [
     (PLAN, pod(run(PASSED, code=3)), {PASSED}),
     (PLAN, pod(run(PASSED, REFUSED)), {PASSED}),
     (PLAN, pod(run(INVALID, REFUSED)), {REFUSED}),
+    (LEFT, pod(run(PASSED)), {PASSED}),
+    (LEFT, pod(run(PASSED), refused=True), {PASSED, OLD}),
     (PLAN, pod(run(INVALID)), {INVALID}),
     (PLAN, pod(run()), {MISSING}),
     (replace(PLAN, required=False), pod(run()), {SUCCEEDED}),
