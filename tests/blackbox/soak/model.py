@@ -136,6 +136,10 @@ def owes(attempt: Attempt) -> bool:
         return not any(
             began <= end + GRACE and until >= end - NEAR for began, until in attempt.downs
         )
+    if attempt.refused and any(
+        began <= end + NEAR and until >= end for began, until in attempt.downs
+    ):
+        return False  # a refused Pod is not waited for
     # A calm moment at the end itself, or a longer one before its grace period is over.
     calm, needed = end - NEAR, 2 * NEAR
     for began, until in sorted(attempt.downs):

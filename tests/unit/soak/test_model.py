@@ -124,6 +124,7 @@ def test_who_was_there_to_see_the_end() -> None:
     # Refused until it was stopped, and its grace period was over before it went on.
     assert not owes(pod(run(), downs=((146.0, 155.0), (155.0, 180.0))))
     assert owes(pod(run(), downs=((146.0, 150.0), (165.0, 180.0))))
+    assert not owes(pod(run(), downs=((146.0, 150.0),), refused=True))
     assert owes(pod(run(), downs=((153.5, 180.0),)))
     # A removed one may wait for its adapter until the grace period is nearly over.
     assert owes(pod(run(ended=None), removed=130.0, downs=((110.0, 120.0), (155.0, 180.0))))
