@@ -11,27 +11,25 @@ from reporter.verdict.case import Observation, Policy
 from reporter.verdict.decide import Pending, Provisional, Settled, Verdict, decide
 from reporter.verdict.facts import (
     Container,
+    FileAbsent,
+    FileIdentity,
+    FileInvalid,
+    FileValid,
     Form,
     Job,
     Pod,
     PodLook,
     PodSeen,
+    Progress,
     RestartPolicy,
+    ResultLook,
+    ResultPayload,
     Running,
     State,
     Terminated,
     Waiting,
 )
 from reporter.verdict.memory import Memory, attributed, remember
-from reporter.verdict.payloads import (
-    FileAbsent,
-    FileIdentity,
-    FileInvalid,
-    FileValid,
-    Progress,
-    ResultLook,
-    ResultPayload,
-)
 from reporter.verdict.rows import Report
 
 START = 1_767_323_045.0  # 2026-01-02T03:04:05Z

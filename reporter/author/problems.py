@@ -9,8 +9,7 @@ from reporter.common import schema
 from reporter.common.json_scan import Malformed, Span, document, elements, line_and_column, members
 from reporter.common.json_values import pick, pieces, scalar
 from reporter.common.text import clean, clean_pieces
-from reporter.verdict import progress_file as progress
-from reporter.verdict import result_file as result
+from reporter.verdict import adapter_files as files
 
 _BOM = b"\xef\xbb\xbf"
 _SHOWN_BYTES = 40  # of a value that is wrong
@@ -44,16 +43,22 @@ class _Kind:
 
 
 _RESULT = _Kind(
-    result.SCHEMA,
-    result.FIELDS,
-    result.MAX_BYTES,
+    files.RESULT_SCHEMA,
+    files.RESULT_FIELDS,
+    files.MAX_BYTES,
     scalar,
     {
-        "reason": (result.REASON_BYTES, result.NO_REASON),
-        "message": (result.MESSAGE_BYTES, result.NO_MESSAGE),
+        "reason": (files.REASON_BYTES, files.NO_REASON),
+        "message": (files.MESSAGE_BYTES, files.NO_MESSAGE),
     },
 )
-_PROGRESS = _Kind(progress.SCHEMA, progress.FIELDS, progress.MAX_BYTES, progress.value_of, {})
+_PROGRESS = _Kind(
+    files.PROGRESS_SCHEMA,
+    files.PROGRESS_FIELDS,
+    files.MAX_PROGRESS_BYTES,
+    files.value_of,
+    {},
+)
 
 
 def problems_in(data: bytes) -> list[Problem]:
@@ -122,7 +127,7 @@ def _shown(data: bytes, value: Span) -> str:
     """A wrong value, so far as it helps to find it."""
     match data[value.start : value.start + 1]:
         case b'"':
-            text = clean_pieces(pieces(data, value), result.MAX_BYTES)
+            text = clean_pieces(pieces(data, value), files.MAX_BYTES)
             return f'"{_cut(text)}"'
         case b"{":
             return "an object"
@@ -141,7 +146,7 @@ def _misspelt(data: bytes, fields: Sequence[str], missing: set[str]) -> Iterator
     keys = (key for key, _ in _readable(data, []))
     short = (key for key in keys if key.end - key.start <= _LONGEST_UNKNOWN)
     for key in islice(short, _MOST_UNKNOWN):
-        name = clean_pieces(pieces(data, key), result.MAX_BYTES)
+        name = clean_pieces(pieces(data, key), files.MAX_BYTES)
         known = schema.nearest(name.lower(), fields)
         if known in missing:
             text = f"unknown field '{name}': did you mean '{known}'?"
@@ -152,7 +157,7 @@ def _text_note(data: bytes, value: Span, limit_bytes: int, default: str) -> str:
     """What becomes of a text that cannot be shown as it is; empty if it can."""
     if data[value.start : value.start + 1] != b'"':
         return f"is null, '{default}' will be shown"
-    size = len(clean_pieces(pieces(data, value), result.MAX_BYTES).encode())
+    size = len(clean_pieces(pieces(data, value), files.MAX_BYTES).encode())
     if size == 0:
         return f"is empty, '{default}' will be shown"
     if size > limit_bytes:

@@ -13,11 +13,10 @@ from typing import Any, TextIO
 from reporter.common.objects import stamp
 from reporter.common.text import clean
 from reporter.errors import KubeError
-from reporter.sidecar.unwritten_job import patched
+from reporter.sidecar.job import patched
 from reporter.verdict.case import Observation
 from reporter.verdict.condition import Statement
-from reporter.verdict.facts import Terminated, pod_of
-from reporter.verdict.payloads import Progress
+from reporter.verdict.facts import Progress, Terminated, pod_of
 from reporter.verdict.rows import FALSE, TRUE, UNKNOWN, Report, describe_progress
 
 _COLOURS = {TRUE: "32", FALSE: "31", UNKNOWN: "33"}

@@ -31,12 +31,11 @@ from reporter.common.yaml_text import to_yaml
 from reporter.errors import SettingsError
 from reporter.sidecar.files import ProgressFile, ResultFile
 from reporter.sidecar.inotify import DirectoryWatch
-from reporter.sidecar.interfaces import Inputs, Options
 from reporter.sidecar.job import JobCondition
-from reporter.sidecar.loop import Loop
+from reporter.sidecar.loop import Inputs, Loop, Options
+from reporter.verdict.adapter_files import MAX_BYTES
 from reporter.verdict.case import Observation, Policy
 from reporter.verdict.facts import Form, Terminated, pod_of
-from reporter.verdict.result_file import MAX_BYTES
 from reporter.verdict.rows import TRUE
 
 DESCRIPTION = f"""\
@@ -157,10 +156,9 @@ def _try(
             report_running=chosen.report_running,
             poll_interval=chosen.poll_interval,
         ),
-        wake=stop.wake,
         # In the native form the reporter is stopped when the adapter is dead; until then a stop is
         # the deletion of the Pod, which the child shows.
-        stop=_NeverStopped(),
+        stop=Stop(stop.wake),
         telemetry=timeline,
     )
     loop.run()
@@ -205,12 +203,6 @@ def _end_was_seen(o: Observation) -> bool:
     """Return whether a look has shown the end; the child itself may have ended after it."""
     pod = pod_of(o.pod)
     return pod is not None and isinstance(pod.adapter_state, Terminated)
-
-
-class _NeverStopped:
-    """The stop of a loop that goes on until its adapter has ended."""
-
-    requested_at: float | None = None
 
 
 def _memory_cgroup(limit: int | None) -> MemoryCgroup | None:

@@ -16,11 +16,14 @@ from reporter.common.text import clean
 from reporter.common.yaml_text import to_yaml
 from reporter.errors import InvalidPayload
 from reporter.runctl.definitions import is_definition, load
-from reporter.verdict import progress_file as progress
-from reporter.verdict import result_file as result
 from reporter.verdict import rows
-from reporter.verdict.facts import Running
-from reporter.verdict.payloads import FileInvalid
+from reporter.verdict.adapter_files import (
+    MAX_BYTES,
+    MAX_PROGRESS_BYTES,
+    decode_progress,
+    decode_result,
+)
+from reporter.verdict.facts import FileInvalid, Running
 from reporter.verdict.rows import Report
 
 DESCRIPTION = """\
@@ -69,7 +72,8 @@ def run(options: argparse.Namespace) -> int:
         name = shown_file(file)
         try:
             data, mode = _content(
-                file, progress.MAX_BYTES if options.progress else result.MAX_BYTES
+                file,
+                MAX_PROGRESS_BYTES if options.progress else MAX_BYTES,
             )
         except (OSError, ValueError) as error:
             cause = error.strerror if isinstance(error, OSError) else error
@@ -155,7 +159,7 @@ def _is_link(file: str) -> bool:
 def _check_result(name: str, data: bytes, *, colour: bool) -> tuple[bool, Report]:
     _say_all(name, problems_in(data), colour=colour)
     try:
-        return True, rows.result(result.decode_result(data))
+        return True, rows.result(decode_result(data))
     except InvalidPayload as error:
         return False, _invalid(str(error))
 
@@ -164,7 +168,7 @@ def _check_progress(name: str, data: bytes, *, colour: bool) -> tuple[bool, Repo
     """Bad progress is ignored, so there is a condition in any case."""
     _say_all(name, problems_in_progress(data), colour=colour)
     try:
-        return True, rows.running(Running(), progress.decode_progress(data))
+        return True, rows.running(Running(), decode_progress(data))
     except InvalidPayload:
         return False, _no_progress()
 

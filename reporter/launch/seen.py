@@ -22,8 +22,8 @@ from reporter.run.names import PLUGIN_LABEL, key_of
 from reporter.run.plan import Key
 from reporter.run.spec import Launch
 from reporter.verdict.condition import read_job as read_facts
+from reporter.verdict.decide import ended_by_itself
 from reporter.verdict.facts import Container, Pod, Running, Terminated, Waiting
-from reporter.verdict.interruption import ended_by_itself
 from reporter.verdict.not_starting import trouble_of
 from reporter.verdict.pod import EVICTING, Names, read_container
 from reporter.verdict.pod import read_pod as read_facts_of_pod

@@ -28,7 +28,7 @@ from reporter.link.sockets import TimeLimits
 from reporter.link.source import ResultSource, SourceError
 from reporter.link.trust import TrustError
 from reporter.run.progress import Progress, combine
-from reporter.verdict.payloads import ADAPTER_RESULT
+from reporter.verdict.facts import ADAPTER_RESULT
 
 __all__ = [
     "ADAPTER_RESULT",

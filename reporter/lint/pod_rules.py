@@ -11,8 +11,7 @@ from reporter.lint.case import Case, Hit, shown
 from reporter.lint.jobs import Job
 from reporter.lint.rights import EVENTS, NEEDED, WATCH, Account, Right
 from reporter.verdict.facts import Form
-from reporter.verdict.mounts import declared, mount_of, shares, volume_of, writes
-from reporter.verdict.pod import find_adapter
+from reporter.verdict.pod import declared, find_adapter, mount_of, shares, volume_of, writes
 
 PEAK: Final = 51_000_000
 """Bytes: what a reporter needs at most (docs/benchmarks.md)."""

@@ -27,12 +27,10 @@ from reporter.verdict import rows
 from reporter.verdict.annotation import evidence, shown_container
 from reporter.verdict.case import Case, Observation
 from reporter.verdict.condition import Attempt, Note, Standing, details_key
-from reporter.verdict.decide import Pending, decide
-from reporter.verdict.facts import Pod, PodGone, PodLook, PodSeen
-from reporter.verdict.interruption import interruption
+from reporter.verdict.decide import Pending, decide, interruption
+from reporter.verdict.facts import FileAbsent, Pod, PodGone, PodLook, PodSeen
 from reporter.verdict.memory import Memory, remember
 from reporter.verdict.not_starting import Trouble
-from reporter.verdict.payloads import FileAbsent
 from reporter.verdict.pod import read_container, read_pod
 from reporter.verdict.rows import Report
 

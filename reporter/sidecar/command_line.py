@@ -67,7 +67,7 @@ def _check(environ: Mapping[str, str]) -> int:
 
 def _check_link(environ: Mapping[str, str]) -> int:
     from reporter.link import ConfigError
-    from reporter.sidecar.link_config import link_config
+    from reporter.sidecar.link import link_config
 
     try:
         config = link_config(environ)

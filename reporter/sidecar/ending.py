@@ -2,8 +2,7 @@
 
 from dataclasses import replace
 
-from reporter.sidecar.loop import WRITE_BUDGET
-from reporter.sidecar.publish import LoopOutcome
+from reporter.sidecar.loop import WRITE_BUDGET, LoopOutcome
 from reporter.verdict.case import (
     GRACE_MARGIN,
     LEAST_BUDGET,

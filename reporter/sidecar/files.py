@@ -21,7 +21,13 @@ from typing import Literal
 
 from reporter.common.text import clean
 from reporter.errors import InvalidPayload
-from reporter.verdict.payloads import (
+from reporter.verdict.adapter_files import (
+    MAX_BYTES,
+    MAX_PROGRESS_BYTES,
+    decode_progress,
+    decode_result,
+)
+from reporter.verdict.facts import (
     FileAbsent,
     FileIdentity,
     FileInvalid,
@@ -33,9 +39,6 @@ from reporter.verdict.payloads import (
     ResultPayload,
     Searched,
 )
-from reporter.verdict.progress_file import MAX_BYTES as MAX_PROGRESS_BYTES
-from reporter.verdict.progress_file import decode_progress
-from reporter.verdict.result_file import MAX_BYTES, decode_result
 
 LookOutcome = Literal["absent", "unreadable", "torn", "invalid", "valid"]
 
@@ -79,11 +82,6 @@ _KINDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Absent:
-    """There is no such name, or no such directory."""
-
-
-@dataclass(frozen=True, slots=True)
 class Unchanged:
     """The file is still the known one; nothing was read."""
 
@@ -97,31 +95,22 @@ class Content:
 
 
 @dataclass(frozen=True, slots=True)
-class UnreadableFile:
-    """There is something that cannot be read as a file. `cause` repeats none of its content."""
+class Unreadable:
+    """There is something that was not read. `cause` repeats none of its content.
+
+    `torn`: it was changed during every try. `passing`: the error may pass.
+    """
 
     cause: str
-    identity: FileIdentity | None
-
-
-@dataclass(frozen=True, slots=True)
-class Failed:
-    """Reading failed in a way that may pass."""
-
-    cause: str
-
-
-@dataclass(frozen=True, slots=True)
-class Torn:
-    """The file was changed during every try to read it."""
-
-    identity: FileIdentity
+    identity: FileIdentity | None = None
+    torn: bool = False
+    passing: bool = False
 
 
 Noted = tuple[os.stat_result | None, float]
 """The result file, or nothing, and the wall clock: noted by the launcher before anything else."""
 
-FileLook = Absent | Unchanged | Content | UnreadableFile | Failed | Torn
+FileLook = FileAbsent | Unchanged | Content | Unreadable
 
 
 class ResultFile:
@@ -154,7 +143,7 @@ class ResultFile:
         found = read_bounded(self._path, MAX_BYTES, self._known)
         if isinstance(found, Unchanged):
             return self._last
-        if isinstance(found, Failed):
+        if isinstance(found, Unreadable) and found.passing:
             self._on_read("unreadable")
             before = self._last if isinstance(self._last, FileValid) else None
             return FileUnread(f"the file {found.cause}", None, before)
@@ -199,7 +188,7 @@ class ProgressFile:
                     self._last = decode_progress(data)
                 except InvalidPayload as error:
                     self._malformed(str(error))
-            case UnreadableFile(cause):
+            case Unreadable(cause, passing=False, torn=False):
                 self._malformed(f"the file {cause}")
         return self._last
 
@@ -227,15 +216,15 @@ def content_of(path: Path, payload: ResultPayload) -> bytes | None:
 
 
 def _judge(
-    found: Absent | Content | UnreadableFile | Torn, *, details: bool
+    found: FileAbsent | Content | Unreadable, *, details: bool
 ) -> tuple[LookOutcome, ResultLook]:
     match found:
-        case Absent():
-            return "absent", FileAbsent()
-        case UnreadableFile(cause, identity):
-            return "unreadable", FileInvalid(f"the file {cause}", identity)
-        case Torn(identity):
-            return "torn", FileInvalid("the file was changed while it was read", identity)
+        case FileAbsent():
+            return "absent", found
+        case Unreadable(cause, identity):
+            return "torn" if found.torn else "unreadable", FileInvalid(
+                f"the file {cause}", identity
+            )
         case Content(data, identity):
             try:
                 return "valid", FileValid(decode_result(data, details=details), identity)
@@ -248,10 +237,10 @@ def read_bounded(path: Path, limit: int, known: FileIdentity | None = None) -> F
     try:
         directory = _open_directory(path.parent)
     except FileNotFoundError:
-        return Absent()
+        return FileAbsent()
     except _LinkFound as error:
         link = clean(str(error), PATH_BYTES)
-        return UnreadableFile(f"is behind a symbolic link, which is not followed: {link}", None)
+        return Unreadable(f"is behind a symbolic link, which is not followed: {link}")
     except OSError as error:
         return _unread("is in a directory that cannot be opened", error)
     try:
@@ -323,7 +312,7 @@ def _look(directory: int, name: str, limit: int, known: FileIdentity | None) -> 
     try:
         file = os.open(name, _OPEN_FILE, dir_fd=directory)
     except FileNotFoundError:
-        return Absent()
+        return FileAbsent()
     except OSError as error:
         return _refused(directory, name, error)
     try:
@@ -334,43 +323,43 @@ def _look(directory: int, name: str, limit: int, known: FileIdentity | None) -> 
         os.close(file)
 
 
-def _refused(directory: int, name: str, error: OSError) -> FileLook:
+def _refused(directory: int, name: str, error: OSError) -> FileAbsent | Unreadable:
     """Return why the name could not be opened: a link gives ELOOP, a socket ENXIO."""
     if error.errno not in _LASTING:
         return _unread("cannot be opened", error)
     try:
         found = os.stat(name, dir_fd=directory, follow_symlinks=False)
     except FileNotFoundError:
-        return Absent()
+        return FileAbsent()
     except OSError as unknown:
         return _unread("cannot be opened", unknown)
     kind = _KINDS.get(stat.S_IFMT(found.st_mode))
     if kind:
-        return UnreadableFile(f"is {kind}, not a regular file", _identity(found))
+        return Unreadable(f"is {kind}, not a regular file", _identity(found))
     mode = f" (mode {stat.S_IMODE(found.st_mode):04o})" if error.errno == errno.EACCES else ""
-    return UnreadableFile(f"cannot be opened: {_reason(error)}{mode}", _identity(found))
+    return Unreadable(f"cannot be opened: {_reason(error)}{mode}", _identity(found))
 
 
 def _read(file: int, limit: int, known: FileIdentity | None) -> FileLook:
     before = os.fstat(file)
     kind = _KINDS.get(stat.S_IFMT(before.st_mode))
     if kind:
-        return UnreadableFile(f"is {kind}, not a regular file", _identity(before))
+        return Unreadable(f"is {kind}, not a regular file", _identity(before))
     for _ in range(_TRIES):
         identity = _identity(before)
         if identity == known:
             return Unchanged()
         if before.st_size > limit:
-            return UnreadableFile(f"is larger than {limit} bytes", identity)
+            return Unreadable(f"is larger than {limit} bytes", identity)
         data = _all_bytes(file, before.st_size, limit)
         after = os.fstat(file)
         if _identity(after) == identity:
             if len(data) > limit:
-                return UnreadableFile(f"is larger than {limit} bytes", identity)
+                return Unreadable(f"is larger than {limit} bytes", identity)
             return Content(data, identity)
         os.lseek(file, 0, os.SEEK_SET)
         before = after
-    return Torn(_identity(before))
+    return Unreadable("was changed while it was read", _identity(before), torn=True)
 
 
 def _all_bytes(file: int, expected: int, limit: int) -> bytes:
@@ -393,9 +382,9 @@ def _identity(found: os.stat_result) -> FileIdentity:
     return FileIdentity(found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
 
 
-def _unread(cause: str, error: OSError) -> UnreadableFile | Failed:
-    cause = f"{cause}: {_reason(error)}"
-    return UnreadableFile(cause, None) if error.errno in _LASTING else Failed(cause)
+def _unread(cause: str, error: OSError) -> Unreadable:
+    passing = error.errno not in _LASTING
+    return Unreadable(f"{cause}: {_reason(error)}", passing=passing)
 
 
 def _reason(error: OSError) -> str:

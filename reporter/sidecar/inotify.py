@@ -13,7 +13,9 @@ import struct
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Self
+
+from reporter.common.lifecycle import Wake
 
 _IN_MODIFY = 0x2
 _IN_ATTRIB = 0x4
@@ -35,13 +37,6 @@ _MOST_READS = 64  # at a time: who writes faster than we read does not hold up t
 BURST = 20  # events of files that are none of ours, before we look at them less often
 _NEIGHBOUR_PAUSE = 0.05  # seconds; a busy neighbour wakes us 20 times a second at most
 _CHATTY = 4.0  # a writer that never rests gets at most a fifth of our time
-
-
-class Wake(Protocol):
-    """What the loop can sleep on."""
-
-    def wait(self, timeout: float | None, extra_fds: Iterable[int] = ...) -> set[int] | None:
-        """Sleep until woken (None), descriptors are readable, or `timeout` seconds are over."""
 
 
 class DirectoryWatch:

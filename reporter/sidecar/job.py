@@ -5,9 +5,9 @@ One GET to see what stands, one guarded PATCH to change it, and one Event for wh
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from reporter.common.objects import section, text
+from reporter.common.objects import items, section, text
 from reporter.errors import Forbidden, Gone, InvalidRequest
 from reporter.verdict.annotation import amend, decode_note, encode_note
 from reporter.verdict.condition import (
@@ -20,6 +20,9 @@ from reporter.verdict.condition import (
     details_key,
     read_standing,
 )
+
+if TYPE_CHECKING:
+    from reporter.kube.api import KubeApi
 
 
 class JobApi(Protocol):
@@ -34,18 +37,12 @@ class JobApi(Protocol):
         """Return the Job as patched. Raises KubeError."""
 
 
-class EventApi(Protocol):
-    """The call that announces a verdict."""
-
-    def create_event(self, namespace: str, event: dict[str, Any], *, timeout: float = ...) -> None:
-        """Create an Event. Raises KubeError."""
-
-
 class JobCondition:
     """One condition type on one Job; with `events`, final verdicts are announced there.
 
-    `standing` is what was read or written last, nothing before the first answer. Every call raises
-    KubeError; `Gone` also when another Job has taken the name.
+    Without `writes` the Job is only read: what would be patched is kept in this process, and shown
+    as the API server would show it. `standing` is what was read or written last, nothing before the
+    first answer. Every call raises KubeError; `Gone` also when another Job has taken the name.
     """
 
     def __init__(
@@ -54,9 +51,12 @@ class JobCondition:
         namespace: str,
         name: str,
         condition_type: str,
-        events: EventApi | None = None,
+        events: "KubeApi | None" = None,
+        *,
+        writes: bool = True,
     ) -> None:
-        self._api, self._events = api, events
+        self._api, self._events, self._writes = api, events, writes
+        self._kept: Mapping[str, Any] = {}
         self._namespace = namespace
         self._name = name
         self._type = condition_type
@@ -71,7 +71,8 @@ class JobCondition:
 
     def read(self, *, timeout: float = 5.0) -> Standing:
         """Read what stands on the Job."""
-        return self._take(self._api.get_job(self._namespace, self._name, timeout=timeout))
+        job = self._api.get_job(self._namespace, self._name, timeout=timeout)
+        return self._take(job if self._writes else patched(job, self._kept))
 
     def write(self, statement: Statement, *, timeout: float = 5.0) -> Standing:
         """Write condition and annotations, if nobody has changed the Job since it was read.
@@ -141,6 +142,9 @@ class JobCondition:
         return self.standing
 
     def _send(self, patch: dict[str, Any], timeout: float) -> Standing:
+        if not self._writes:
+            self._kept = patched(self._kept, patch)
+            return self.read(timeout=timeout)
         return self._take(
             self._api.patch_job_status(self._namespace, self._name, patch, timeout=timeout)
         )
@@ -156,3 +160,21 @@ class JobCondition:
         self._uid = standing.job.uid
         self.standing = standing
         return standing
+
+
+def patched(job: Mapping[str, Any], body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a Job with a patch of ours: annotations merged by key and conditions by type."""
+    metadata, status = section(job, "metadata"), section(job, "status")
+    merged = {**section(metadata, "annotations"), **section(body, "metadata", "annotations")}
+    conditions = {text(c, "type"): c for c in items(status, "conditions")}
+    for condition in items(section(body, "status"), "conditions"):
+        kind = text(condition, "type")
+        conditions[kind] = {**conditions.get(kind, {}), **condition}
+    return {
+        **job,
+        "metadata": {
+            **metadata,
+            "annotations": {key: value for key, value in merged.items() if value is not None},
+        },
+        "status": {**status, "conditions": list(conditions.values())},
+    }

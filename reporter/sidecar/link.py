@@ -10,26 +10,31 @@ import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from reporter.common import log
 from reporter.common.lifecycle import Stop
 from reporter.common.link_log import say
 from reporter.errors import KubeError
-from reporter.link import AggregatorClient, ConfigError, Heart, Relay, WorkerConfig
-from reporter.sidecar.aggregator import Courier, Parcel, ReporterVerdict, Result
+from reporter.link import (
+    AggregatorClient,
+    ConfigError,
+    Delivery,
+    Heart,
+    Relay,
+    ResultSource,
+    WorkerConfig,
+)
+from reporter.sidecar.courier import Courier, Deliver
 from reporter.sidecar.ending import LAST_TRY, LAST_WORD, LEAVE, delivery_end
 from reporter.sidecar.files import content_of
-from reporter.sidecar.interfaces import Telemetry
-from reporter.sidecar.link_config import link_config
-from reporter.sidecar.loop import Loop
+from reporter.sidecar.loop import Loop, LoopOutcome, Telemetry
 from reporter.sidecar.metrics import Metrics
-from reporter.sidecar.publish import LoopOutcome
 from reporter.verdict.annotation import evidence
 from reporter.verdict.case import Observation, Policy
 from reporter.verdict.condition import Standing, Statement
 from reporter.verdict.decide import Settled
-from reporter.verdict.payloads import Progress, ResultPayload
+from reporter.verdict.facts import ADAPTER_RESULT, Progress, ResultPayload
 from reporter.verdict.rows import TRUE, UNKNOWN, Report
 
 TICK = 10.0  # seconds between two signs of life while a delivery is waited for
@@ -59,7 +64,12 @@ class Link:
         self._client = AggregatorClient(
             config, stop=self._hurry, sleep=self._closed.wait, ends=self._ends, on_event=said
         )
-        self._courier = Courier(self._client, on_event=self._carried, wake=stop.wake.wake)
+        self._courier = Courier(
+            self._client,
+            on_update=self._updated,
+            on_delivery=self._delivered,
+            wake=stop.wake.wake,
+        )
         interval = config.heartbeat_seconds
         self._heart = Heart(self._client, interval=interval, on_event=said) if interval else None
         self._relay = Relay(self._client, config.progress_port, on_event=said)
@@ -166,42 +176,67 @@ class Link:
         """Hand over what is final; only the first time counts."""
         if self._concluded_at is None:
             self._concluded_at = time.monotonic()
-            self._courier.conclude(self._parcel(report, evidence))
+            self._courier.conclude(self._delivery(report, evidence))
 
-    def _parcel(self, report: Report, evidence: Mapping[str, Any]) -> Parcel:
+    def _delivery(self, report: Report, evidence: Mapping[str, Any]) -> Deliver:
+        """Return what delivers it: an adapter's own word as its file, all else as a report."""
+        if report.row not in {"R", "S"}:
+            facts: dict[str, Any] = {"evidence": evidence} if evidence else {}
+            facts["status"] = "unknown" if report.status == UNKNOWN else "failure"
+            return partial(
+                self._client.report_error,
+                report.message,
+                report.reason,
+                evidence=facts,
+                result_format=ADAPTER_RESULT,
+            )
         said = ResultPayload(report.status == TRUE, report.reason, report.message)
-        match report.row:
-            case "R":
-                return Result(self._path.name, content_of(self._path, said) or _written(said))
-            case "S":
-                return Result(self._path.name, _written(said))
-            case _:
-                unknown = report.status == UNKNOWN
-                return ReporterVerdict(report.message, report.reason, evidence, unknown)
+        content = content_of(self._path, said) if report.row == "R" else None
+        name, content = self._path.name, content or _written(said)
 
-    def _carried(self, event: str, fields: Mapping[str, Any]) -> None:
-        if event == "progress":
-            status = fields["status"]
-            self._metrics.observe_update(sent=status == 200)
-            if status != 200 and status not in self._refused:
-                self._refused.add(status)
-                self._log.warning("The aggregator did not accept the progress", status=status)
-            return
-        delivery = fields["delivery"]
+        def put() -> Delivery:
+            source = ResultSource.from_bytes(content, name, "application/json")
+            return self._client.put_result(source, result_format=ADAPTER_RESULT)
+
+        return put
+
+    def _updated(self, status: int) -> None:
+        self._metrics.observe_update(sent=status == 200)
+        if status != 200 and status not in self._refused:
+            self._refused.add(status)
+            self._log.warning("The aggregator did not accept the progress", status=status)
+
+    def _delivered(self, delivery: Delivery | None, text: str) -> None:
         self._metrics.observe_delivery(delivery.outcome if delivery else "untrusted")
         facts = {} if delivery is None else delivery.facts
         if self._heart is not None:
             self._heart.stop()
-        if event == "delivered":
+        if delivery is not None and delivery.delivered:
             self._log.info("Delivered to the aggregator", outcome=delivery.outcome, **facts)
         else:
-            self._log.error("Not delivered to the aggregator", text=fields["text"], **facts)
+            self._log.error("Not delivered to the aggregator", text=text, **facts)
 
 
 def _written(said: ResultPayload) -> bytes:
     """Return what stands on the Job as a result file, where there is none that says the same."""
     status = "success" if said.success else "failure"
     return json.dumps({"status": status, "reason": said.reason, "message": said.message}).encode()
+
+
+def link_config(environ: Mapping[str, str]) -> WorkerConfig:
+    """Read a worker's settings and AGGREGATOR_SCOPE. Raises ConfigError with every problem."""
+    scope = environ.get("AGGREGATOR_SCOPE", "").strip() or "global"
+    problems = []
+    if scope not in {"global", "node"}:
+        problems = [f"AGGREGATOR_SCOPE: {scope[:40]!r} is not global or node"]
+    known: Literal["global", "node"] = "node" if scope == "node" else "global"
+    try:
+        config = WorkerConfig.from_env(environ, scope=known)
+    except ConfigError as error:
+        raise ConfigError(problems + error.problems) from None
+    if problems:
+        raise ConfigError(problems)
+    return config
 
 
 def opened(

@@ -17,17 +17,14 @@ from reporter.sidecar.ending import GOOD, code_after_crash, exit_code, linger_en
 from reporter.sidecar.endpoint import Endpoint, Health, Site, opened
 from reporter.sidecar.files import Noted, ProgressFile, ResultFile, first_look
 from reporter.sidecar.inotify import DirectoryWatch
-from reporter.sidecar.interfaces import Inputs, Options
-from reporter.sidecar.job import JobApi, JobCondition
-from reporter.sidecar.loop import Loop
+from reporter.sidecar.job import JobCondition
+from reporter.sidecar.loop import Inputs, Loop, LoopOutcome, Options
 from reporter.sidecar.metrics import Metrics
 from reporter.sidecar.pod import PodSource
-from reporter.sidecar.publish import LoopOutcome
 from reporter.sidecar.telemetry import Telemetry
 from reporter.verdict.case import Case, Policy
 from reporter.verdict.decide import restartable, stays
-from reporter.verdict.facts import Form
-from reporter.verdict.payloads import FirstLook
+from reporter.verdict.facts import FirstLook, Form
 from reporter.verdict.pod import Names
 
 if TYPE_CHECKING:
@@ -127,11 +124,12 @@ class Sidecar:
         )
         writes = chosen.report_condition
         self._job = JobCondition(
-            api if writes else _unwritten(api),
+            api,
             chosen.job_namespace,
             chosen.job_name,
             chosen.condition_type,
             events=api if writes and chosen.report_events else None,
+            writes=writes,
         )
         self._health = Health(
             chosen.poll_interval_seconds,
@@ -206,7 +204,6 @@ class Sidecar:
                 report_running=self._settings.report_running,
                 poll_interval=float(self._settings.poll_interval_seconds),
             ),
-            wake=self._stop.wake,
             stop=self._stop,
             telemetry=self._link or self._telemetry,
             began=self._began,
@@ -300,12 +297,6 @@ class Sidecar:
 
     def _malformed_progress(self, cause: str) -> None:
         self._log.warning("Progress file ignored", cause=cause)
-
-
-def _unwritten(api: KubeApi) -> JobApi:
-    from reporter.sidecar.unwritten_job import UnwrittenJob
-
-    return UnwrittenJob(api)
 
 
 def _shown(chosen: settings.Settings) -> dict[str, Any]:

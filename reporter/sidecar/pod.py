@@ -6,12 +6,14 @@ A thread keeps its newest state from a watch; without a watch it is read with GE
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from reporter.common.objects import section, text
 from reporter.common.retry import next_delay
 from reporter.errors import Forbidden, KubeError, NotFound, Silence, Unavailable
+from reporter.kube.api import KubeApi
+from reporter.kube.stream import Watch
 from reporter.verdict.facts import (
     Pod,
     PodGone,
@@ -29,26 +31,6 @@ POLL_PAUSE = 10.0  # between two reads where there is no watch
 Object = Mapping[str, Any]
 
 
-class Watch(Protocol):
-    """One watch connection."""
-
-    def __iter__(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Yield (event type, object); end at the server's timeout; raise KubeError."""
-
-    def close(self) -> None:
-        """End the iteration from another thread."""
-
-
-class PodApi(Protocol):
-    """The two calls this source makes."""
-
-    def get_pod(self, namespace: str, name: str, *, timeout: float = ...) -> dict[str, Any]:
-        """Return the Pod. Raises KubeError."""
-
-    def watch_pod(self, namespace: str, name: str) -> Watch:
-        """Return a watch that has not connected yet."""
-
-
 class PodSource:
     """The newest state of our own Pod.
 
@@ -58,7 +40,7 @@ class PodSource:
 
     def __init__(
         self,
-        api: PodApi,
+        api: KubeApi,
         namespace: str,
         name: str,
         names: Names,

@@ -9,12 +9,11 @@ from typing import Any
 
 from reporter.common import log
 from reporter.errors import Conflict, Denied, Forbidden, KubeError
+from reporter.sidecar.loop import LoopOutcome
 from reporter.sidecar.metrics import Metrics
-from reporter.sidecar.publish import LoopOutcome
 from reporter.verdict.case import Observation
 from reporter.verdict.condition import Standing, Statement
-from reporter.verdict.facts import Running, Terminated, pod_of
-from reporter.verdict.payloads import FileValid
+from reporter.verdict.facts import FileValid, Running, Terminated, pod_of
 from reporter.verdict.rows import Report
 
 REPEAT = 30.0  # seconds between two log lines about the same failure

@@ -16,24 +16,22 @@ from reporter.verdict.case import Observation
 from reporter.verdict.condition import Attempt, Note
 from reporter.verdict.facts import (
     Container,
+    FileAbsent,
+    FileInvalid,
+    FileValid,
     Pod,
     PodGone,
     PodNeverSeen,
     PodRefused,
     PodSeen,
     PodUnknown,
+    ResultLook,
+    ResultPayload,
     Running,
+    Searched,
     Terminated,
     Waiting,
     pod_of,
-)
-from reporter.verdict.payloads import (
-    FileAbsent,
-    FileInvalid,
-    FileValid,
-    ResultLook,
-    ResultPayload,
-    Searched,
 )
 from reporter.verdict.rows import FALSE, TRUE, Report
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from reporter.verdict.facts import (
+    FileUnread,
     Form,
     Job,
     Pod,
@@ -10,13 +11,15 @@ from reporter.verdict.facts import (
     PodRefused,
     PodSeen,
     PodUnknown,
+    Progress,
+    ResultLook,
+    Searched,
     State,
     Terminated,
     Waiting,
     pod_of,
 )
 from reporter.verdict.memory import Memory
-from reporter.verdict.payloads import FileUnread, Progress, ResultLook, Searched
 
 POLL_STEP = 0.05  # between two looks after SIGTERM
 LOOK_STEP = 1.0  # the same once it has been reported that nobody knows why it came

@@ -7,6 +7,11 @@ in that order, so that "the adapter had ended and this is the file it left" is t
 from dataclasses import dataclass, replace
 
 from reporter.verdict.facts import (
+    FileAbsent,
+    FileIdentity,
+    FileUnread,
+    FileValid,
+    FirstLook,
     Form,
     Pod,
     PodGone,
@@ -14,20 +19,13 @@ from reporter.verdict.facts import (
     PodRefused,
     PodSeen,
     PodUnknown,
+    ResultLook,
     Running,
     Terminated,
     Waiting,
     pod_of,
 )
 from reporter.verdict.not_starting import Trouble, trouble_of
-from reporter.verdict.payloads import (
-    FileAbsent,
-    FileIdentity,
-    FileUnread,
-    FileValid,
-    FirstLook,
-    ResultLook,
-)
 
 STAMP_LAG = 1.0
 """How much older than the API's `startedAt` a run's own file may be, in seconds.

@@ -7,8 +7,18 @@ import posixpath
 from dataclasses import dataclass, replace
 
 from reporter.common.text import clean, go_duration
-from reporter.verdict.facts import Container, Running, State, Terminated, Waiting
-from reporter.verdict.payloads import FileInvalid, Progress, ResultLook, ResultPayload, Searched
+from reporter.verdict.facts import (
+    Container,
+    FileInvalid,
+    Progress,
+    ResultLook,
+    ResultPayload,
+    Running,
+    Searched,
+    State,
+    Terminated,
+    Waiting,
+)
 
 TRUE, FALSE, UNKNOWN = "True", "False", "Unknown"
 MESSAGE_LIMIT = 1024  # bytes

@@ -8,6 +8,12 @@ from reporter.verdict.facts import (
     Blocker,
     Container,
     Disruption,
+    FileAbsent,
+    FileIdentity,
+    FileInvalid,
+    FileUnread,
+    FileValid,
+    FirstLook,
     Form,
     Job,
     Pod,
@@ -16,25 +22,17 @@ from reporter.verdict.facts import (
     PodRefused,
     PodSeen,
     PodUnknown,
+    Progress,
     RestartPolicy,
     RestartRule,
+    ResultPayload,
     Running,
+    Searched,
     Terminated,
     Waiting,
 )
 from reporter.verdict.memory import EndedRun, Memory
 from reporter.verdict.not_starting import AT_ONCE, CONFIG, IMAGE, START, Trouble
-from reporter.verdict.payloads import (
-    FileAbsent,
-    FileIdentity,
-    FileInvalid,
-    FileUnread,
-    FileValid,
-    FirstLook,
-    Progress,
-    ResultPayload,
-    Searched,
-)
 from reporter.verdict.rows import REASONS
 from tests.situations import at
 

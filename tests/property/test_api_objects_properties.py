@@ -15,9 +15,8 @@ from reporter.verdict.annotation import SIZE_LIMIT, decode_note, encode_note, ev
 from reporter.verdict.case import Observation
 from reporter.verdict.condition import Attempt, build_patch, read_job, read_standing, worth_writing
 from reporter.verdict.decide import Pending, decide
-from reporter.verdict.facts import Disruption, Job, PodSeen
+from reporter.verdict.facts import Disruption, FileAbsent, Job, PodSeen
 from reporter.verdict.memory import Memory, attributed, remember
-from reporter.verdict.payloads import FileAbsent
 from reporter.verdict.pod import Names, find_adapter, read_pod
 from reporter.verdict.rows import Report
 from tests.fakekube.merge import merge_conditions

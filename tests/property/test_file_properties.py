@@ -9,11 +9,13 @@ from reporter.author.problems import problems_in, problems_in_progress
 from reporter.common.json_scan import Malformed, document
 from reporter.common.json_values import pieces
 from reporter.errors import InvalidPayload
-from reporter.verdict.payloads import Progress, ResultPayload
-from reporter.verdict.progress_file import FIELDS as PROGRESS_FIELDS
-from reporter.verdict.progress_file import decode_progress
-from reporter.verdict.result_file import FIELDS as RESULT_FIELDS
-from reporter.verdict.result_file import decode_result
+from reporter.verdict.adapter_files import (
+    PROGRESS_FIELDS,
+    RESULT_FIELDS,
+    decode_progress,
+    decode_result,
+)
+from reporter.verdict.facts import Progress, ResultPayload
 
 json_values = st.recursive(
     st.none()

@@ -5,8 +5,7 @@ import re
 import pytest
 
 from reporter.errors import InvalidPayload
-from reporter.verdict.progress_file import decode_progress
-from reporter.verdict.result_file import decode_result
+from reporter.verdict.adapter_files import decode_progress, decode_result
 from tests.property.damaged import mutations
 
 SEEDS = (

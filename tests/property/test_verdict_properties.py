@@ -13,8 +13,8 @@ from reporter.verdict.annotation import SIZE_LIMIT, decode_note, encode_note, ev
 from reporter.verdict.case import Case
 from reporter.verdict.condition import Attempt
 from reporter.verdict.decide import Pending, Settled, decide, nothing_more, restartable, stays
+from reporter.verdict.facts import FileAbsent
 from reporter.verdict.memory import attributed, remember
-from reporter.verdict.payloads import FileAbsent
 from reporter.verdict.rows import Report
 from tests.property.facts import (
     ROWS,

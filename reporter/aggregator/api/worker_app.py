@@ -21,7 +21,7 @@ from reporter.run.plan import Key, Plan
 from reporter.run.target import Route, Target, Targets
 from reporter.run.upload import UploadConclusion, UploadOutcome
 from reporter.run.upload_head import Meta, declared_digest, filename_of
-from reporter.verdict.payloads import ADAPTER_RESULT
+from reporter.verdict.facts import ADAPTER_RESULT
 
 _METHODS = {Route.RESULTS: "PUT", Route.PROGRESS: "POST", Route.HEARTBEAT: "GET"}
 _NOT_ALLOWED = {route: Answer(405, b"", (("Allow", method),)) for route, method in _METHODS.items()}

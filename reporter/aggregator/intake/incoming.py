@@ -26,7 +26,7 @@ from reporter.run.results import ResultStatus
 from reporter.run.upload import UploadEnded, UploadOutcome
 from reporter.run.upload_head import Meta
 from reporter.untar import Caps, NotTar, check
-from reporter.verdict.result_file import MAX_BYTES, decode_result
+from reporter.verdict.adapter_files import MAX_BYTES, decode_result
 
 _TARBALLS: Final = (".tar.gz", ".tgz")
 _TYPE_BYTES: Final = 255

@@ -14,12 +14,10 @@ import pytest
 from reporter.author.terminal import JobInMemory
 from reporter.common.lifecycle import Wake
 from reporter.sidecar.inotify import DirectoryWatch
-from reporter.sidecar.interfaces import Inputs, Options
 from reporter.sidecar.job import JobCondition
-from reporter.sidecar.loop import Loop
+from reporter.sidecar.loop import Inputs, Loop, Options
 from reporter.verdict.case import Policy
-from reporter.verdict.facts import Container, Form, Pod, PodSeen, RestartPolicy, Running
-from reporter.verdict.payloads import FileAbsent
+from reporter.verdict.facts import Container, FileAbsent, Form, Pod, PodSeen, RestartPolicy, Running
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="inotify is Linux's")
 WAKES = 500
@@ -52,7 +50,6 @@ class Scene:
                 policy=Policy(wait=ASLEEP, form=Form.NATIVE),
                 poll_interval=ASLEEP,
             ),
-            wake=self.wake,
             stop=self,
             telemetry=self,
         )

@@ -5,8 +5,8 @@ import os
 import pytest
 
 from reporter.sidecar.files import ProgressFile
-from reporter.verdict.payloads import Progress
-from reporter.verdict.progress_file import MAX_BYTES
+from reporter.verdict.adapter_files import MAX_PROGRESS_BYTES
+from reporter.verdict.facts import Progress
 
 
 @pytest.fixture
@@ -68,11 +68,11 @@ def test_progress_that_is_taken_away_is_still_the_newest(path, progress):
 
 def test_too_much_progress_is_malformed(path, progress, remarks):
     """64 KiB and not a byte more."""
-    path.write_bytes(b"{}".ljust(MAX_BYTES))
+    path.write_bytes(b"{}".ljust(MAX_PROGRESS_BYTES))
     assert (Progress(), []) == (progress.look(), remarks)
-    path.write_bytes(b"{}".ljust(MAX_BYTES + 1))
+    path.write_bytes(b"{}".ljust(MAX_PROGRESS_BYTES + 1))
     progress.look()
-    assert [f"the file is larger than {MAX_BYTES} bytes"] == remarks
+    assert [f"the file is larger than {MAX_PROGRESS_BYTES} bytes"] == remarks
 
 
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: os.symlink("/dev/zero", path)])

@@ -12,7 +12,7 @@ import time
 import pytest
 
 from reporter.sidecar.files import ResultFile
-from reporter.verdict.payloads import FileValid
+from reporter.verdict.facts import FileValid
 
 LIMIT = 1024 * 1024
 ORDINARY = b'{"status": "success", "reason": "R", "message": "m"}'

@@ -15,18 +15,16 @@ import pytest
 from reporter.sidecar.files import (
     MOST_ENTRIES,
     SETTLED_NS,
-    Absent,
     Content,
-    Failed,
     ResultFile,
-    Torn,
     Unchanged,
-    UnreadableFile,
+    Unreadable,
     content_of,
     names_in,
     read_bounded,
 )
-from reporter.verdict.payloads import (
+from reporter.verdict.adapter_files import MAX_BYTES
+from reporter.verdict.facts import (
     FileAbsent,
     FileIdentity,
     FileInvalid,
@@ -35,7 +33,6 @@ from reporter.verdict.payloads import (
     ResultPayload,
     Searched,
 )
-from reporter.verdict.result_file import MAX_BYTES
 
 SUCCESS = b'{"status": "success", "reason": "R", "message": "m"}'
 FAILURE = b'{"status": "failure", "reason": "R", "message": "m"}'
@@ -299,7 +296,7 @@ def test_a_directory_that_may_be_entered_but_not_listed_is_enough(open_directory
 @linux_only
 def test_a_read_error_is_told_by_its_name():
     """The first page of a process's memory gives EIO."""
-    assert Failed("cannot be read: input/output error") == read_bounded(
+    assert Unreadable("cannot be read: input/output error", passing=True) == read_bounded(
         Path(f"/proc/{os.getpid()}/mem"), 100
     )
 
@@ -356,7 +353,7 @@ def test_an_error_that_lasts_makes_the_file_invalid(path, monkeypatch, number):
 def test_a_file_that_says_it_is_empty_is_read_to_the_limit_only():
     """Some file systems do not know the size: st_size is a hint."""
     path = Path(f"/proc/{os.getpid()}/status")
-    assert UnreadableFile("is larger than 10 bytes", identity(path)) == read_bounded(path, 10)
+    assert Unreadable("is larger than 10 bytes", identity(path)) == read_bounded(path, 10)
     assert isinstance(read_bounded(path, 100_000), Content)
 
 
@@ -367,7 +364,7 @@ def test_a_known_file_is_not_read_again(path):
     assert Content(SUCCESS, known) == read_bounded(path, 100)
     assert Unchanged() == read_bounded(path, 100, known)
     path.unlink()
-    assert Absent() == read_bounded(path, 100, known)
+    assert FileAbsent() == read_bounded(path, 100, known)
 
 
 def test_a_file_that_never_stops_changing_is_torn_not_a_hang(path, monkeypatch):
@@ -391,7 +388,7 @@ def test_a_file_that_never_stops_changing_is_torn_not_a_hang(path, monkeypatch):
     assert ["torn"] == outcomes
     assert FileInvalid("the file was changed while it was read", look.identity) == look
     assert isinstance(results.look(), FileValid)
-    assert not isinstance(read_bounded(path, MAX_BYTES), Torn)
+    assert isinstance(read_bounded(path, MAX_BYTES), Content)
 
 
 class Readings:
@@ -566,8 +563,8 @@ def test_what_an_aggregator_is_given_says_what_the_verdict_says(path, now):
 @pytest.mark.parametrize(
     ("error", "found"),
     [
-        (FileNotFoundError, Absent()),
-        (PermissionError, UnreadableFile("cannot be opened: permission denied", None)),
+        (FileNotFoundError, FileAbsent()),
+        (PermissionError, Unreadable("cannot be opened: permission denied", None)),
     ],
 )
 def test_a_file_that_is_refused_and_then_goes(path, monkeypatch, error, found):

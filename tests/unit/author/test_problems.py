@@ -5,8 +5,7 @@ import json
 import pytest
 
 from reporter.author.problems import Problem, problems_in, problems_in_progress
-from reporter.verdict.progress_file import MAX_BYTES as MAX_PROGRESS_BYTES
-from reporter.verdict.result_file import MAX_BYTES
+from reporter.verdict.adapter_files import MAX_BYTES, MAX_PROGRESS_BYTES
 
 EITHER = "must be either 'success' or 'failure'"
 

@@ -10,9 +10,16 @@ from reporter.author.terminal import JobInMemory, Timeline, wants_colour
 from reporter.sidecar.job import JobCondition
 from reporter.verdict.case import Observation
 from reporter.verdict.condition import Attempt, Statement
-from reporter.verdict.facts import Container, Pod, PodSeen, Running, Terminated
+from reporter.verdict.facts import (
+    Container,
+    FileAbsent,
+    Pod,
+    PodSeen,
+    Progress,
+    Running,
+    Terminated,
+)
 from reporter.verdict.memory import Memory
-from reporter.verdict.payloads import FileAbsent, Progress
 from reporter.verdict.rows import Report
 
 ATTEMPT = Attempt("pod", "uid-1", 100.0, 100.0)

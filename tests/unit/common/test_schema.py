@@ -7,11 +7,13 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from reporter.common import schema
-from reporter.verdict.payloads import Progress, ResultPayload
-from reporter.verdict.progress_file import FIELDS as PROGRESS_FIELDS
-from reporter.verdict.progress_file import decode_progress
-from reporter.verdict.result_file import FIELDS as RESULT_FIELDS
-from reporter.verdict.result_file import decode_result
+from reporter.verdict.adapter_files import (
+    PROGRESS_FIELDS,
+    RESULT_FIELDS,
+    decode_progress,
+    decode_result,
+)
+from reporter.verdict.facts import Progress, ResultPayload
 
 NAMES = ("result.v1", "progress.v1")
 

@@ -4,7 +4,7 @@ import pytest
 
 from reporter.jobs.cron_job import LAST, findings_of_runs, last_runs
 from reporter.verdict import rows
-from reporter.verdict.payloads import ResultPayload
+from reporter.verdict.facts import ResultPayload
 from tests.verdicts import with_verdicts
 
 CRON = {"metadata": {"name": "nightly", "uid": "u"}, "spec": {"schedule": "@daily"}}

@@ -5,7 +5,7 @@ import pytest
 from reporter.jobs.outcome import JobOutcome, nobody_writes, open_because, outcome
 from reporter.jobs.repeats import no_pod_follows
 from reporter.verdict import rows
-from reporter.verdict.payloads import ResultPayload
+from reporter.verdict.facts import ResultPayload
 from tests.fakekube import make_job, make_pod
 from tests.verdicts import with_verdicts
 

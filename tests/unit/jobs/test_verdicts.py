@@ -8,8 +8,7 @@ from reporter.jobs.finding import Weight
 from reporter.jobs.job import standing
 from reporter.verdict import rows
 from reporter.verdict.annotation import shown_container
-from reporter.verdict.facts import Container, Running, Terminated, Waiting
-from reporter.verdict.payloads import FileInvalid, Progress
+from reporter.verdict.facts import Container, FileInvalid, Progress, Running, Terminated, Waiting
 from tests.fakekube import terminated
 from tests.unit.jobs.world import (
     BAD,

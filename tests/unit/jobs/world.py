@@ -6,8 +6,7 @@ import json
 from reporter.common.objects import epoch
 from reporter.jobs.finding import Objects
 from reporter.jobs.job import findings
-from reporter.verdict.facts import Terminated
-from reporter.verdict.payloads import ResultPayload
+from reporter.verdict.facts import ResultPayload, Terminated
 from tests.fakekube import make_job, make_pod, waiting
 from tests.verdicts import with_verdicts
 

@@ -11,7 +11,7 @@ from reporter.reap.situation import NodeLook, Why
 from reporter.verdict import rows
 from reporter.verdict.annotation import decode_note, encode_note
 from reporter.verdict.condition import Attempt, read_standing
-from reporter.verdict.payloads import ResultPayload
+from reporter.verdict.facts import ResultPayload
 from tests.fakekube import make_job, make_pod, terminated, waiting
 
 ENDED = "2030-01-01T12:10:00Z"

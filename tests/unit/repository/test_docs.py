@@ -13,8 +13,7 @@ import pytest
 from reporter.sidecar import settings
 from reporter.sidecar.command_line import help_text
 from reporter.sidecar.metrics import Metrics
-from reporter.verdict.progress_file import decode_progress
-from reporter.verdict.result_file import decode_result
+from reporter.verdict.adapter_files import decode_progress, decode_result
 from reporter.verdict.rows import REASONS
 
 ROOT = Path(__file__).parents[3]

@@ -7,18 +7,20 @@ from datetime import UTC, datetime
 from typing import Any
 
 from reporter.errors import Conflict, KubeError, NotFound, Unavailable
-from reporter.sidecar.interfaces import FileEvents, Inputs, Options
 from reporter.sidecar.job import JobCondition
-from reporter.sidecar.loop import Loop
-from reporter.sidecar.publish import LoopOutcome
+from reporter.sidecar.loop import Inputs, Loop, LoopOutcome, Options
 from reporter.verdict.case import Policy
 from reporter.verdict.condition import Statement
-from reporter.verdict.facts import Form, PodGone, PodLook, PodSeen, PodUnknown
-from reporter.verdict.payloads import (
+from reporter.verdict.facts import (
     FileAbsent,
     FileIdentity,
     FileInvalid,
     FileValid,
+    Form,
+    PodGone,
+    PodLook,
+    PodSeen,
+    PodUnknown,
     Progress,
     ResultLook,
     ResultPayload,
@@ -65,7 +67,7 @@ class World:
         at_exit: bool = False,
         poll_interval: float = 2.0,
         watched: bool = True,
-        events: FileEvents | None = None,
+        events: Any | None = None,
     ) -> None:
         self.now = 0.0
         self.requested_at: float | None = None
@@ -138,7 +140,6 @@ class World:
             ),
             self.sink,
             self._options,
-            wake=self,
             stop=self,
             telemetry=self,
             clock=lambda: self.now,
@@ -280,6 +281,10 @@ class World:
         return [(round(at, 3), s.report.row, s.final) for at, s in self.published_at]
 
     # Stop and wake
+
+    @property
+    def wake(self) -> "World":
+        return self
 
     def wait(self, timeout: float | None, extra_fds: object = ()) -> set[int] | None:
         if extra_fds and self.noisy:

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from reporter.sidecar.publish import LoopOutcome
+from reporter.sidecar.loop import LoopOutcome
 from reporter.verdict.facts import PodGone, PodSeen
 from reporter.verdict.pod import Names, read_pod
 from tests.unit.sidecar.loop_world import World, running, stamp, terminated, waiting

@@ -11,9 +11,21 @@ from reporter.sidecar.metrics import Metrics
 from reporter.sidecar.telemetry import REPEAT, Telemetry
 from reporter.verdict.case import Observation
 from reporter.verdict.condition import Attempt, Note, Standing, Statement
-from reporter.verdict.facts import Container, Job, Pod, PodSeen, PodUnknown, Running, Terminated
+from reporter.verdict.facts import (
+    Container,
+    FileAbsent,
+    FileIdentity,
+    FileValid,
+    Job,
+    Pod,
+    PodSeen,
+    PodUnknown,
+    Progress,
+    ResultPayload,
+    Running,
+    Terminated,
+)
 from reporter.verdict.memory import Memory
-from reporter.verdict.payloads import FileAbsent, FileIdentity, FileValid, Progress, ResultPayload
 from reporter.verdict.rows import Report
 
 OBSERVATION = Observation(

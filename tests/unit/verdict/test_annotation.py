@@ -22,16 +22,17 @@ from reporter.verdict.facts import (
     Blocker,
     Container,
     Disruption,
+    FileInvalid,
     Job,
     PodGone,
     PodNeverSeen,
     PodRefused,
     PodSeen,
     PodUnknown,
+    ResultPayload,
     Terminated,
     Waiting,
 )
-from reporter.verdict.payloads import FileInvalid, ResultPayload
 from reporter.verdict.rows import REASONS, Report
 from tests.situations import (
     LOOPING,

@@ -9,6 +9,9 @@ from reporter.verdict.facts import (
     Blocker,
     Container,
     Disruption,
+    FileIdentity,
+    FileInvalid,
+    FileValid,
     Job,
     PodGone,
     PodNeverSeen,
@@ -16,10 +19,10 @@ from reporter.verdict.facts import (
     PodSeen,
     PodUnknown,
     Running,
+    Searched,
     Terminated,
     Waiting,
 )
-from reporter.verdict.payloads import FileIdentity, FileInvalid, FileValid, Searched
 from tests.situations import (
     GOOD,
     ON_FAILURE,

@@ -4,9 +4,16 @@ from dataclasses import replace
 
 import pytest
 
-from reporter.verdict.facts import PodGone, PodNeverSeen, PodRefused, PodUnknown, Running
+from reporter.verdict.facts import (
+    FileInvalid,
+    FirstLook,
+    PodGone,
+    PodNeverSeen,
+    PodRefused,
+    PodUnknown,
+    Running,
+)
 from reporter.verdict.memory import Memory
-from reporter.verdict.payloads import FileInvalid, FirstLook
 from tests.situations import (
     ABSENT,
     LOOPING,

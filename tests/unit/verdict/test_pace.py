@@ -3,12 +3,11 @@
 import pytest
 
 from reporter.errors import Conflict, Denied, Forbidden, InvalidRequest, KubeError, Unavailable
+from reporter.sidecar.pace import FIRST_PATIENCE, PAUSE, Pace
 from reporter.verdict.case import Observation
 from reporter.verdict.condition import TEXT_PAUSE
-from reporter.verdict.facts import PodUnknown
+from reporter.verdict.facts import FileAbsent, PodUnknown
 from reporter.verdict.memory import Memory
-from reporter.verdict.pace import FIRST_PATIENCE, PAUSE, Pace
-from reporter.verdict.payloads import FileAbsent
 
 START = 100.0
 

@@ -6,8 +6,8 @@ import pytest
 
 from reporter.common.schema import MOST_PROBLEMS
 from reporter.errors import InvalidPayload
-from reporter.verdict.payloads import Progress
-from reporter.verdict.progress_file import MAX_BYTES, decode_progress
+from reporter.verdict.adapter_files import MAX_PROGRESS_BYTES, decode_progress
+from reporter.verdict.facts import Progress
 
 
 def cause(data):
@@ -69,7 +69,7 @@ def test_whole_numbers_of_64_bits_are_taken(number, expected):
         (b'{"errors":[["a"]]}', "errors[0]: must be a string"),
         (b"[]", "line 1, column 1: the top level must be an object"),
         (b'{"total":5', "line 1, column 11: unexpected end of the document"),
-        (b" " * (MAX_BYTES + 1), "larger than 65536 bytes"),
+        (b" " * (MAX_PROGRESS_BYTES + 1), "larger than 65536 bytes"),
     ],
 )
 def test_malformed_progress_is_refused_with_its_cause(data, expected):

@@ -6,8 +6,8 @@ import pytest
 
 from reporter.common.json_scan import MAX_DEPTH
 from reporter.errors import InvalidPayload
-from reporter.verdict.payloads import ResultPayload
-from reporter.verdict.result_file import MAX_BYTES, decode_result
+from reporter.verdict.adapter_files import MAX_BYTES, decode_result
+from reporter.verdict.facts import ResultPayload
 
 
 def result(**members):

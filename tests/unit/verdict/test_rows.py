@@ -3,8 +3,16 @@
 import pytest
 
 from reporter.verdict import rows
-from reporter.verdict.facts import Container, Running, Terminated, Waiting
-from reporter.verdict.payloads import FileAbsent, FileInvalid, Progress, Searched
+from reporter.verdict.facts import (
+    Container,
+    FileAbsent,
+    FileInvalid,
+    Progress,
+    Running,
+    Searched,
+    Terminated,
+    Waiting,
+)
 from reporter.verdict.rows import Report
 from tests.situations import BAD, GOOD, valid
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from reporter.verdict.case import Case, Policy
+from reporter.verdict.decide import interruption
 from reporter.verdict.facts import Blocker, Container, Disruption, Form, Job, PodGone, Waiting
-from reporter.verdict.interruption import interruption
 from tests.situations import (
     LOOPING,
     LOST,

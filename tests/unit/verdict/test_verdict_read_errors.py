@@ -6,8 +6,7 @@ import pytest
 
 from reporter.verdict.case import Policy
 from reporter.verdict.decide import decide, nothing_more
-from reporter.verdict.facts import Form
-from reporter.verdict.payloads import FileUnread
+from reporter.verdict.facts import FileUnread, Form
 from tests.situations import (
     LOOPING,
     ON_FAILURE,

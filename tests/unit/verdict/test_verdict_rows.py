@@ -14,12 +14,12 @@ from reporter.verdict.facts import (
     PodRefused,
     PodSeen,
     PodUnknown,
+    Progress,
     RestartPolicy,
     RestartRule,
     Terminated,
     Waiting,
 )
-from reporter.verdict.payloads import Progress
 from tests.situations import (
     BAD,
     LOOPING,

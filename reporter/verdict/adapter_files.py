@@ -1,16 +1,17 @@
 """An adapter's result file: bytes to `ResultPayload`, by the published schema `result.v1`."""
 
 import re
+from typing import Any
 
 from reporter.common import schema
-from reporter.common.json_scan import Span, compact, document
+from reporter.common.json_scan import Span, compact, document, elements
 from reporter.common.json_values import pick, pieces, scalar
-from reporter.common.text import clean_pieces
+from reporter.common.text import clean, clean_pieces
 from reporter.errors import InvalidPayload
-from reporter.verdict.payloads import ResultPayload
+from reporter.verdict.facts import Progress, ResultPayload
 
-SCHEMA = "result.v1"
-FIELDS = ("status", "reason", "message", "details")
+RESULT_SCHEMA = "result.v1"
+RESULT_FIELDS = ("status", "reason", "message", "details")
 
 MAX_BYTES = 1024 * 1024
 REASON_BYTES, NO_REASON = 128, "NoReasonProvided"
@@ -30,9 +31,9 @@ def decode_result(data: bytes, *, details: bool = False) -> ResultPayload:
     """
     if len(data) > MAX_BYTES:
         raise InvalidPayload(f"larger than {MAX_BYTES} bytes")
-    spans, notes = pick(data, document(data), FIELDS)
+    spans, notes = pick(data, document(data), RESULT_FIELDS)
     instance = {name: scalar(data, span) for name, span in spans.items()}
-    schema.check(SCHEMA, instance)
+    schema.check(RESULT_SCHEMA, instance)
     return ResultPayload(
         success=instance["status"] == "success",
         reason=_text(data, spans.get("reason"), REASON_BYTES, NO_REASON),
@@ -62,3 +63,42 @@ def _text(data: bytes, value: Span | None, limit_bytes: int, default: str) -> st
     if value is None or data[value.start : value.start + 1] != b'"':
         return default
     return clean_pieces(pieces(data, value), limit_bytes, default)
+
+
+PROGRESS_SCHEMA = "progress.v1"
+PROGRESS_FIELDS = ("msg", "total", "completed", "failures", "errors")
+
+MAX_PROGRESS_BYTES = 64 * 1024
+PROGRESS_TEXT_BYTES = 1024
+
+
+def decode_progress(data: bytes) -> Progress:
+    """The progress in some bytes. Raises `InvalidPayload`, whose text repeats nothing of them."""
+    if len(data) > MAX_PROGRESS_BYTES:
+        raise InvalidPayload(f"larger than {MAX_PROGRESS_BYTES} bytes")
+    spans, _ = pick(data, document(data), PROGRESS_FIELDS)
+    instance = {name: value_of(data, span) for name, span in spans.items()}
+    schema.check(PROGRESS_SCHEMA, instance)
+    # The schema has just said what each of these is; an integer may be written as 3.0.
+    value: dict[str, Any] = {name: found for name, found in instance.items() if found is not None}
+    return Progress(
+        msg=clean(value.get("msg", ""), PROGRESS_TEXT_BYTES),
+        total=int(value["total"]) if "total" in value else None,
+        completed=int(value["completed"]) if "completed" in value else None,
+        failures=tuple(clean(text, PROGRESS_TEXT_BYTES) for text in value.get("failures", ())),
+        errors=tuple(clean(text, PROGRESS_TEXT_BYTES) for text in value.get("errors", ())),
+    )
+
+
+def value_of(data: bytes, span: Span) -> object:
+    """A value with everything the schema looks at; 64 KiB bound what that can cost."""
+    match data[span.start : span.start + 1]:
+        case b"[":
+            return [_scalar(data, element) for element in elements(data, span)]
+        case _:
+            return _scalar(data, span)
+
+
+def _scalar(data: bytes, span: Span) -> object:
+    value = scalar(data, span)
+    return "".join(pieces(data, span)) if isinstance(value, str) else value
