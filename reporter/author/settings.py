@@ -3,13 +3,15 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from reporter.common.defaults import WAIT_SECONDS
+
 NAMESPACE, JOB, POD = "default", "try", "try-pod"
 
 
 class Chosen(NamedTuple):
     """The reporter's settings that matter without a cluster, and its defaults for them."""
 
-    max_wait_time_seconds: int = 300
+    max_wait_time_seconds: int = WAIT_SECONDS
     poll_interval_seconds: int = 2
     condition_type: str = "Available"
     result_required: bool = True

@@ -11,12 +11,13 @@ from reporter.cli.exits import FAILED, GOOD, Unusable, reading_input
 from reporter.cli.image import image_argument
 from reporter.cli.messages import tell
 from reporter.common import label_selector
+from reporter.common.defaults import RESULTS_PATH
 from reporter.common.lifecycle import discard_output
 from reporter.common.quantity import quantity
 from reporter.common.service_links import is_service_link, service_link_ignored
 from reporter.errors import SettingsError
 from reporter.inject.files import add_files, joined, sources
-from reporter.inject.options import OWN_VARIABLES, RESULTS_PATH, Wishes
+from reporter.inject.options import OWN_VARIABLES, Wishes
 from reporter.inject.transform import SAME_ACCOUNT
 from reporter.jobs.setting import LABEL
 from reporter.verdict.facts import Form

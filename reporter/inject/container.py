@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from reporter.common.defaults import REPORTER, RESULTS_PATH, WAIT_SECONDS
 from reporter.common.objects import items, number, section, text
 from reporter.common.quantity import quantity
-from reporter.inject.options import RESULTS_PATH, Wishes
+from reporter.inject.options import Wishes
 from reporter.inject.results_volume import Results
 from reporter.jobs.setting import MARGIN
 from reporter.launch import added_container
@@ -16,9 +17,7 @@ from reporter.verdict.facts import Form
 
 Object = Mapping[str, Any]
 
-NAME: Final = "status-reporter"
 _PORT: Final = 9464
-_WAIT: Final = 300  # seconds, MAX_WAIT_TIME_SECONDS by default
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +51,7 @@ def container(wishes: Wishes, beside: Beside) -> tuple[dict[str, Any], list[str]
     if wishes.aggregator:
         mounts.append(added_container.certificates_mount())
     made = {
-        "name": NAME,
+        "name": REPORTER,
         "image": wishes.image,
         # This makes an init container a sidecar.
         **({"restartPolicy": "Always"} if beside.form is Form.NATIVE else {}),
@@ -134,7 +133,8 @@ def _wait(wishes: Wishes, beside: Beside) -> tuple[dict[str, str], list[str]]:
         return {}, []
     if beside.deadline is None:
         return {}, [
-            f"waits {_WAIT} s for a result: set --env MAX_WAIT_TIME_SECONDS if it may take longer"
+            f"waits {WAIT_SECONDS} s for a result: "
+            "set --env MAX_WAIT_TIME_SECONDS if it may take longer"
         ]
     # The verdict takes its time too, but a short deadline is mostly the adapter's.
     spare = min(max(MARGIN, min(30, beside.deadline // 10)), beside.deadline // 2)

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from reporter.common.defaults import RESULTS_PATH
 from reporter.jobs.setting import LABEL
 from reporter.verdict.facts import Form
 
 DISABLED: Final = "disabled"
-RESULTS_PATH: Final = "/results/adapter-result.json"
 OWN_VARIABLES: Final = frozenset(
     {
         "REPORTER_FORM",

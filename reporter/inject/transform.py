@@ -4,9 +4,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from reporter.common.defaults import REPORTER
 from reporter.common.objects import items, number, section, text
 from reporter.inject import record
-from reporter.inject.container import NAME, Beside, container
+from reporter.inject.container import Beside, container
 from reporter.inject.edits import Add, Edit, Path, Put, Remove, get, put
 from reporter.inject.jobs import FoundJob
 from reporter.inject.options import DISABLED, Wishes, wanted_form
@@ -111,7 +112,7 @@ def uninject(value: Any, found: FoundJob) -> tuple[Edit, ...]:
     if f"{_LABELLED}{label}" in known.added:
         own[(*metadata, "labels")] = {LABEL}
     for kind in ("initContainers", "containers"):
-        own[(*found.pod, kind)] = set(_named(value, (*found.pod, kind), (NAME,)))
+        own[(*found.pod, kind)] = set(_named(value, (*found.pod, kind), (REPORTER,)))
     if AUTOMOUNT in known.added and get(value, (*found.pod, AUTOMOUNT)) is False:
         own[found.pod] = {AUTOMOUNT}
     own[(*found.pod, "volumes")] = set(_named(value, (*found.pod, "volumes"), _VOLUMES))
@@ -142,7 +143,7 @@ def adapter_of(template: Any, wishes: Wishes) -> tuple[str, str]:
     if wishes.adapter:
         missing = f"no container {wishes.adapter!r}; containers: {listed}"
         return (wishes.adapter, "") if wishes.adapter in names else ("", missing)
-    found, _, _ = find_adapter(section(template), Names(NAME, "", wishes.results_path))
+    found, _, _ = find_adapter(section(template), Names(REPORTER, "", wishes.results_path))
     if found:
         return found, ""
     likely = [name for name in names if name and name not in PROXIES]

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
+from reporter.common.defaults import REPORTER
 from reporter.common.objects import epoch, number, section, text
 from reporter.jobs.finding import Object
-from reporter.verdict.condition import REPORTER
 
 
 def last_event(events: Sequence[Object], reasons: frozenset[str]) -> str:

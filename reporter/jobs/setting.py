@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from reporter.common.defaults import REPORTER, RESULTS_PATH, WAIT_SECONDS
 from reporter.common.objects import items, number, section, text
 from reporter.common.text import go_duration
 from reporter.jobs.finding import Finding, Object, problem, warning
@@ -11,7 +12,6 @@ from reporter.verdict.condition import DEFAULT_TYPE, is_condition_type
 from reporter.verdict.facts import Form
 from reporter.verdict.pod import Names, find_adapter, find_form
 
-REPORTER: Final = "status-reporter"
 LABEL: Final = "status-reporter.io/inject"
 """On a Job: the form of reporter that it asks for, or that it wants none."""
 _NEEDED: Final = frozenset({"JOB_NAME", "JOB_NAMESPACE", "POD_NAME"})
@@ -24,7 +24,6 @@ MARGIN: Final = (
 )
 FALSE: Final = frozenset({"0", "f", "F", "FALSE", "false", "False"})
 """How a variable says no."""
-_RESULTS = "/results/adapter-result.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +38,7 @@ class Setup:
     @property
     def wait(self) -> int:
         """MAX_WAIT_TIME_SECONDS."""
-        return _seconds(self.values.get("MAX_WAIT_TIME_SECONDS", ""), 300)
+        return _seconds(self.values.get("MAX_WAIT_TIME_SECONDS", ""), WAIT_SECONDS)
 
     @property
     def condition(self) -> str:
@@ -58,7 +57,7 @@ class Setup:
         return Names(
             self.name,
             self.values.get("ADAPTER_CONTAINER_NAME", "").strip(),
-            self.values.get("RESULTS_PATH", "").strip() or _RESULTS,
+            self.values.get("RESULTS_PATH", "").strip() or RESULTS_PATH,
         )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from reporter.common.defaults import REPORTER, RESULTS_PATH, WAIT_SECONDS
 from reporter.common.objects import section, text
 from reporter.inject.edits import get
 from reporter.inject.jobs import FoundJob, jobs
@@ -23,10 +24,10 @@ READ: Final = frozenset(
 )
 """The kinds of objects that rules look at."""
 _DEFAULTS: Final = {
-    "MAX_WAIT_TIME_SECONDS": "300",
+    "MAX_WAIT_TIME_SECONDS": str(WAIT_SECONDS),
     "CONDITION_TYPE": "Available",
-    "RESULTS_PATH": "/results/adapter-result.json",
-    "REPORTER_CONTAINER_NAME": "status-reporter",
+    "RESULTS_PATH": RESULTS_PATH,
+    "REPORTER_CONTAINER_NAME": REPORTER,
     "REPORTER_FORM": "auto",
     "ADAPTER_CONTAINER_NAME": "",
 }

@@ -5,9 +5,8 @@ import sys
 import time
 from collections.abc import Mapping
 
+from reporter.common.defaults import RESULTS_PATH
 from reporter.common.lifecycle import begin
-
-RESULTS_PATH = "/results/adapter-result.json"
 
 
 def noted(environ: Mapping[str, str]) -> tuple[os.stat_result | None, float] | None:

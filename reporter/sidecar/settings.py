@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, ValidationInfo, field_validator
 
 from reporter.common import settings as rules
+from reporter.common.defaults import REPORTER, RESULTS_PATH, WAIT_SECONDS
 from reporter.common.settings import (
     FILE_RULE,
     LONGEST,
@@ -62,13 +63,11 @@ class Settings(Variables):
     job_name: ObjectName = setting("the Job to report on", ..., NAME_RULE)
     job_namespace: ObjectName = setting("namespace of the Job", ..., NAME_RULE)
     pod_name: ObjectName = setting("name of the reporter's own Pod", ..., NAME_RULE)
-    results_path: File = setting(
-        "the adapter's result file", "/results/adapter-result.json", FILE_RULE
-    )
+    results_path: File = setting("the adapter's result file", RESULTS_PATH, FILE_RULE)
     # Before the interval: its rule looks at this one.
     max_wait_time_seconds: Integer = setting(
         "how long to wait for a result, from the adapter's first start",
-        300,
+        WAIT_SECONDS,
         f"an integer from 1 to {LONGEST}",
         ge=1,
         le=LONGEST,
@@ -99,7 +98,7 @@ class Settings(Variables):
     )
     reporter_container_name: str = setting(
         "name of the reporter's own container",
-        "status-reporter",
+        REPORTER,
         "name of this container in the Pod",
     )
     reporter_form: Literal["auto", "native", "classic"] = setting(

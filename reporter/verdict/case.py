@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from reporter.common.defaults import WAIT_SECONDS
 from reporter.verdict.facts import (
     FileUnread,
     Form,
@@ -42,7 +43,7 @@ CONTROLLER_PAUSE = 1.5  # the Job controller's own write, and its second try aft
 class Policy:
     """What the user set, as far as a verdict depends on it; `wait` in seconds."""
 
-    wait: float = 300.0
+    wait: float = WAIT_SECONDS
     result_required: bool = True
     at_exit: bool = False  # a result becomes the verdict when the adapter has ended
     form: Form | None = None  # nothing: as the Pod shows it

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from enum import Enum
 from typing import Any
 
+from reporter.common.defaults import REPORTER
 from reporter.common.objects import items, moment, number, section, stamp, text
 from reporter.verdict.facts import Job
 from reporter.verdict.rows import FALSE, TRUE, Report
@@ -27,8 +28,6 @@ _ANNOTATION_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 TEXT_PAUSE = (
     30.0  # seconds between two writes that change nothing but the message of a revisable report
 )
-REPORTER = "status-reporter"
-"""Who an Event of ours is from."""
 _JOB_NAME_LIMIT = 200  # characters; with the hash a name stays far below the API's 253
 _INSTANCE_LIMIT = 128  # the API's own
 _THROTTLED = frozenset({"A", "C", "W1", "W2", "W3"})

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from reporter.common.defaults import REPORTER, RESULTS_PATH
 from reporter.common.objects import items, moment, number, section, text
 from reporter.verdict.facts import (
     Blocker,
@@ -52,9 +53,9 @@ RESTARTING = frozenset({"Restart", RESTART_ALL})  # actions of restartPolicyRule
 class Names:
     """How to find the two containers: the settings that matter for reading a Pod."""
 
-    reporter: str = "status-reporter"
+    reporter: str = REPORTER
     adapter: str = ""
-    results_path: str = "/results/adapter-result.json"
+    results_path: str = RESULTS_PATH
     form: Form | None = None  # nothing: read it from the Pod
 
 
