@@ -5,29 +5,17 @@ scrape. A fact that is not known has no series. Names of the plan's plugins are 
 values from outside the program: scrapes need no credentials, so nodes and texts are left out.
 """
 
-from __future__ import annotations
-
-import sys
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from prometheus_client import Histogram
-from prometheus_client.metrics_core import (
-    CounterMetricFamily,
-    GaugeMetricFamily,
-    InfoMetricFamily,
-    Metric,
-)
-
-from reporter.common.metrics import Page, Renderer
+from reporter.common.metrics import Families, Page
 
 ROUTES = ("results", "progress", "heartbeat", "status", "poll", "probe", "metrics", "other")
+WITH_BODIES = ("results", "progress")
 STATES = ("running", "complete", "failed", "timed_out")
 TLS_FAILURES = ("certificate", "timeout", "closed", "protocol", "other")
 STATUSES = ("running", "post-processing", "complete", "failed")
 RESULTS = ("passed", "failed", "unknown")
-_PREFIX = "status_aggregator_"
 _REQUEST_BUCKETS = (0.005, 0.025, 0.1, 0.25, 1.0, 5.0, 30.0)
 _STORE_BUCKETS = (0.001, 0.005, 0.025, 0.1, 0.5, 2.0)
 
@@ -65,135 +53,98 @@ class Metrics:
     def __init__(
         self, version: str, now: Callable[[], Now], dropped_logs: Callable[[], int] = lambda: 0
     ) -> None:
-        self._version, self._now, self._dropped_logs = version, now, dropped_logs
-        self._renderer = Renderer(self)
-        self._lock = self._renderer.lock
-        self._requests: Counter[tuple[str, int]] = Counter()
-        self._durations = Histogram(
-            _PREFIX + "request_duration_seconds",
+        self._now = now
+        own = self._own = Families("status_aggregator_")
+        own.daemon("aggregator", version, dropped_logs)
+        self._requests = own.counter(
+            "requests", "Requests answered, by status code.", "route", "code"
+        )
+        self._durations = own.histogram(
+            "request_duration_seconds",
             "Time from the headers of a request to its response, including its body.",
-            ["route"],
-            buckets=_REQUEST_BUCKETS,
-            registry=None,
+            "route",
+            buckets=(0.005, 0.025, 0.1, 0.25, 1.0, 5.0, 30.0),
         )
         for route in ROUTES:
             self._durations.labels(route)
-        self._bytes = dict.fromkeys(("results", "progress"), 0)
-        self._tls = dict.fromkeys(TLS_FAILURES, 0)
-        self._commits = Histogram(
-            _PREFIX + "store_commit_duration_seconds",
-            "Duration of a store transaction, including fsync.",
-            buckets=_STORE_BUCKETS,
-            registry=None,
+        self._bytes = own.counter(
+            "received_bytes", "Bytes of request bodies received.", "route", values=WITH_BODIES
         )
-        self._counts = dict.fromkeys(_COUNTERS, 0)
-        self._shown = Now()
+        self._tls = own.counter(
+            "tls_failures", "Failed TLS handshakes.", "reason", values=TLS_FAILURES
+        )
+        self._commits = own.histogram(
+            "store_commit_duration_seconds",
+            "Duration of a store transaction, including fsync.",
+            buckets=(0.001, 0.005, 0.025, 0.1, 0.5, 2.0),
+        )
+        self._counts = {name: own.counter(name, text) for name, text in _COUNTERS.items()}
+        self._status = own.gauge("run_status", "1 for the current status of the run.", "status")
+        self._entries = own.gauge("entries", "Expected results by state.", "plugin", "state")
+        self._verdict = own.gauge(
+            "run_result", "1 for the verdict on the run, once it is known.", "result"
+        )
+        self._results = own.gauge(
+            "results", "Results with a verdict, by verdict.", "plugin", "result"
+        )
+        self._ages = own.gauge(
+            "last_heartbeat_age_seconds",
+            "Longest time since the last contact with a worker whose result is pending.",
+            "plugin",
+        )
+        self._expiry = own.gauge(
+            "certificate_expiry_timestamp_seconds", "Expiry time of a certificate.", "certificate"
+        )
+        self._facts = {name: own.fact(name, text) for name, text in _FACTS.items()}
 
     def observe_request(self, route: str, code: int, *, seconds: float, size: int = 0) -> None:
         """Count one answered request; `size` is how many bytes of body were read."""
         route = route if route in ROUTES else "other"
-        with self._lock:
-            self._requests[route, code] += 1
+        with self._own.lock:
+            self._requests.labels(route, str(code)).inc()
             self._durations.labels(route).observe(seconds)
-            if route in self._bytes:
-                self._bytes[route] += size
+            if route in WITH_BODIES:
+                self._bytes.labels(route).inc(size)
 
     def observe_tls_failure(self, reason: str) -> None:
         """Count one handshake that failed; `reason` is one of TLS_FAILURES."""
-        with self._lock:
-            self._tls[reason if reason in TLS_FAILURES else "other"] += 1
+        self._tls.labels(reason if reason in TLS_FAILURES else "other").inc()
 
     def observe_commit(self, seconds: float, operations: int) -> None:
         """Count one transaction of the store and the operations in it."""
-        with self._lock:
+        with self._own.lock:
             self._commits.observe(seconds)
-            self._counts["store_operations"] += operations
+            self._counts["store_operations"].inc(operations)
 
     def count(self, name: str, by: int = 1) -> None:
         """Count what has no labels: `lost_results`, `annotation_failures`, ..."""
-        with self._lock:
-            self._counts[name] += by
+        self._counts[name].inc(by)
 
     def render(self, accept: str = "") -> Page:
         """Render all series in the format that the `Accept` header prefers."""
-        with self._lock:
-            self._shown = self._now()
-            return Page(*self._renderer.render(accept), self._shown.final)
+        with self._own.lock:
+            now = self._now()
+            self._show(now)
+            return Page(*self._own.render(accept), now.final)
 
-    def collect(self) -> Iterator[Metric]:
-        """Yield every family for the registry. Only `render` may call this: it holds the lock."""
-        build = {"version": self._version, "python": ".".join(map(str, sys.version_info[:3]))}
-        yield InfoMetricFamily(_PREFIX + "build", "Version of this aggregator.", value=build)
-        yield from self._happened()
-        yield from _current(self._shown)
-
-    def _happened(self) -> Iterator[Metric]:
-        requests = _counter("requests", "Requests answered, by status code.", "route", "code")
-        for (route, code), count in sorted(self._requests.items()):
-            requests.add_metric([route, str(code)], float(count))
-        yield requests
-        yield from self._durations.collect()
-        received = _counter("received_bytes", "Bytes of request bodies received.", "route")
-        for route, count in self._bytes.items():
-            received.add_metric([route], float(count))
-        yield received
-        failures = _counter("tls_failures", "Failed TLS handshakes.", "reason")
-        for reason, count in self._tls.items():
-            failures.add_metric([reason], float(count))
-        yield failures
-        yield from self._commits.collect()
-        for name, text in _COUNTERS.items():
-            yield CounterMetricFamily(_PREFIX + name, text, value=float(self._counts[name]))
-        yield CounterMetricFamily(
-            _PREFIX + "log_events_dropped",
-            "Log events dropped because standard output was blocked.",
-            value=float(self._dropped_logs()),
-        )
-
-
-def _current(now: Now) -> Iterator[Metric]:
-    status = _gauge("run_status", "1 for the current status of the run.", "status")
-    for name in STATUSES:
-        status.add_metric([name], float(name == now.status))
-    yield status
-    entries = _gauge("entries", "Expected results by state.", "plugin", "state")
-    for plugin in sorted({plugin for plugin, _ in now.entries}):
-        for state in STATES:
-            entries.add_metric([plugin, state], float(now.entries.get((plugin, state), 0)))
-    yield entries
-    verdict = _gauge("run_result", "1 for the verdict on the run, once it is known.", "result")
-    results = _gauge("results", "Results with a verdict, by verdict.", "plugin", "result")
-    for name in RESULTS:
-        verdict.add_metric([name], float(name == now.result_status))
-        for plugin in sorted({plugin for plugin, _ in now.entries}):
-            results.add_metric([plugin, name], float(now.results.get((plugin, name), 0)))
-    yield verdict
-    yield results
-    ages = _gauge(
-        "last_heartbeat_age_seconds",
-        "Longest time since the last contact with a worker whose result is pending.",
-        "plugin",
-    )
-    for plugin, age in sorted(now.heartbeat_age.items()):
-        ages.add_metric([plugin], age)
-    yield ages
-    expiry = _gauge(
-        "certificate_expiry_timestamp_seconds", "Expiry time of a certificate.", "certificate"
-    )
-    for certificate, moment in sorted(now.expiry.items()):
-        expiry.add_metric([certificate], moment)
-    yield expiry
-    values: dict[str, tuple[str, float | None]] = {
-        "run_final": ("1 once the run is over: packed, or packing it has failed.", now.final),
-        "revision": ("Revision of the run status.", now.revision),
-        "connections": ("Open worker connections.", now.connections),
-        "uploads": ("Results being received.", now.uploads),
-        "store_writable": ("1 while the store accepts writes.", now.store_writable),
-        "disk_free_bytes": ("Free disk space for results.", now.disk_free),
-    }
-    for name, (text, value) in values.items():
-        if value is not None:
-            yield GaugeMetricFamily(_PREFIX + name, text, value=float(value))
+    def _show(self, now: Now) -> None:
+        plugins = {plugin for plugin, _ in now.entries}
+        for name in STATUSES:
+            self._status.labels(name).set(name == now.status)
+        for name in RESULTS:
+            self._verdict.labels(name).set(name == now.result_status)
+        for plugin in plugins:
+            for state in STATES:
+                self._entries.labels(plugin, state).set(now.entries.get((plugin, state), 0))
+            for name in RESULTS:
+                self._results.labels(plugin, name).set(now.results.get((plugin, name), 0))
+        for family, shown in ((self._ages, now.heartbeat_age), (self._expiry, now.expiry)):
+            family.clear()
+            for label, value in shown.items():
+                family.labels(label).set(value)
+        for name, fact in self._facts.items():
+            value = getattr(now, _FIELDS.get(name, name))
+            self._own.know(fact, None if value is None else float(value))
 
 
 _COUNTERS = {
@@ -202,11 +153,12 @@ _COUNTERS = {
     "annotation_failures": "Failed writes of the status annotation.",
     "package_failures": "Failed attempts to create the tarball.",
 }
-
-
-def _counter(name: str, text: str, *labels: str) -> CounterMetricFamily:
-    return CounterMetricFamily(_PREFIX + name, text, labels=list(labels))
-
-
-def _gauge(name: str, text: str, *labels: str) -> GaugeMetricFamily:
-    return GaugeMetricFamily(_PREFIX + name, text, labels=list(labels))
+_FACTS = {
+    "run_final": "1 once the run is over: packed, or packing it has failed.",
+    "revision": "Revision of the run status.",
+    "connections": "Open worker connections.",
+    "uploads": "Results being received.",
+    "store_writable": "1 while the store accepts writes.",
+    "disk_free_bytes": "Free disk space for results.",
+}
+_FIELDS = {"run_final": "final", "disk_free_bytes": "disk_free"}
