@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from reporter import __version__
 from reporter.common import log
+from reporter.common.endpoint import Endpoint, Site, opened
 from reporter.common.lifecycle import Ending, Stop
 from reporter.errors import SettingsError
 from reporter.kube.api import KubeApi
 from reporter.sidecar import settings
 from reporter.sidecar.ending import GOOD, code_after_crash, exit_code, linger_end
-from reporter.sidecar.endpoint import Endpoint, Health, Site, opened
 from reporter.sidecar.files import Noted, ProgressFile, ResultFile, first_look
 from reporter.sidecar.inotify import DirectoryWatch
 from reporter.sidecar.job import JobCondition
@@ -22,9 +22,10 @@ from reporter.sidecar.loop import Inputs, Loop, LoopOutcome, Options
 from reporter.sidecar.metrics import Metrics
 from reporter.sidecar.pod import PodSource
 from reporter.sidecar.telemetry import Telemetry
-from reporter.verdict.case import Case, Policy
+from reporter.verdict.case import Case, Observation, Policy
+from reporter.verdict.condition import Standing
 from reporter.verdict.decide import restartable, stays
-from reporter.verdict.facts import FirstLook, Form
+from reporter.verdict.facts import FirstLook, Form, PodRefused, PodUnknown
 from reporter.verdict.pod import Names
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from reporter.sidecar.misconfigured import Connect, Misconfigured
 
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0  # seconds before beginning again after a crash
+STALLED = 120.0  # a pass may make two writes of 35 s, with and without details
 LINGER_STEP = 1.0  # seconds between two looks at whether to stay for a scrape
 
 
@@ -92,6 +94,47 @@ def _prepared(
     for line in chosen.ignored:
         log.get().info("Unknown setting", variable=line)
     return Sidecar(chosen, api, stop, environ, first_look(results), began=began)
+
+
+class Health:
+    """Asked by the endpoint's thread; `standing` and `last` give what is known at that moment.
+
+    `poll_interval` is the longest pause between two passes, in seconds.
+    """
+
+    def __init__(
+        self,
+        poll_interval: float,
+        standing: Callable[[], Standing | None],
+        last: Callable[[], Observation | None],
+    ) -> None:
+        self._longest_pause = STALLED + poll_interval
+        self._standing, self._last = standing, last
+        self._ticked = time.monotonic()
+        self.job_never_seen = False
+
+    def tick(self) -> None:
+        """Note that the main loop is at work."""
+        self._ticked = time.monotonic()
+
+    def alive(self) -> bool:
+        """Return whether the main loop has been at work lately."""
+        return time.monotonic() - self._ticked < self._longest_pause
+
+    def checks(self) -> Mapping[str, str | None]:
+        """Return the problem of each check, None where all is well."""
+        return {"job": self._job_problem(), "pod": self._pod_problem()}
+
+    def _job_problem(self) -> str | None:
+        if self.job_never_seen:
+            return "no such Job"
+        return None if self._standing() else "the Job has not been read yet"
+
+    def _pod_problem(self) -> str | None:
+        o = self._last()
+        if o is None or isinstance(o.pod, PodUnknown):
+            return "the Pod has not been read yet"
+        return "reading the Pod is forbidden" if isinstance(o.pod, PodRefused) else None
 
 
 class Sidecar:

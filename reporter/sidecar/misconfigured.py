@@ -13,13 +13,13 @@ from typing import Protocol, TypeVar
 
 from reporter import __version__
 from reporter.common import log
+from reporter.common.endpoint import Site, opened
 from reporter.common.lifecycle import Ending, Stop
 from reporter.common.retry import next_delay
 from reporter.errors import KubeError, ReporterError
 from reporter.kube.api import KubeApi
 from reporter.sidecar import settings
 from reporter.sidecar.ending import BAD_SETTINGS, GOOD
-from reporter.sidecar.endpoint import Site, opened
 from reporter.sidecar.job import JobCondition
 from reporter.sidecar.loop import REQUEST_TIMEOUT, SLOW_WRITES
 from reporter.sidecar.metrics import Metrics

@@ -18,9 +18,9 @@ from pathlib import Path
 
 import pytest
 
+from reporter.common import endpoint as endpoint_module
 from reporter.common import log
-from reporter.sidecar import endpoint as endpoint_module
-from reporter.sidecar.endpoint import MOST_CONNECTIONS, Endpoint, Site
+from reporter.common.endpoint import MOST_CONNECTIONS, Endpoint, Site
 from reporter.sidecar.metrics import Metrics
 
 BOUND = 20.0
@@ -418,7 +418,7 @@ def test_running_out_of_descriptors_is_survived_without_spinning():
 
 SERVE_ALL = """
 import socket, sys
-from reporter.sidecar.endpoint import listen
+from reporter.common.endpoint import listen
 listener = listen("", 0)
 listener.setblocking(True)
 for address in sys.argv[1:]:

@@ -1,8 +1,4 @@
-"""The HTTP endpoint: `/metrics`, `/livez`, `/healthz`, `/readyz`.
-
-The callables of a `Site` decide about the metrics, a `Health` about health: whether
-the main loop turns, whether Job and Pod can be read.
-"""
+"""A program's HTTP endpoint: `/metrics`, `/livez`, `/healthz`, `/readyz`."""
 
 import socket
 import time
@@ -14,55 +10,10 @@ from reporter.common.http_request import Request, Response, refusal
 from reporter.common.http_server import NO_IPV6, Server
 from reporter.common.http_server import listen as listen_at
 from reporter.common.metrics import Page
-from reporter.verdict.case import Observation
-from reporter.verdict.condition import Standing
-from reporter.verdict.facts import PodRefused, PodUnknown
 
 PATIENCE_SECONDS = 5.0
-STALLED = 120.0  # a pass may make two writes of 35 s, with and without details
 MOST_CONNECTIONS = 8
 _MOST_IGNORED_BYTES = 65536
-
-
-class Health:
-    """Asked by the endpoint's thread; `standing` and `last` give what is known at that moment.
-
-    `poll_interval` is the longest pause between two passes, in seconds.
-    """
-
-    def __init__(
-        self,
-        poll_interval: float,
-        standing: Callable[[], Standing | None],
-        last: Callable[[], Observation | None],
-    ) -> None:
-        self._longest_pause = STALLED + poll_interval
-        self._standing, self._last = standing, last
-        self._ticked = time.monotonic()
-        self.job_never_seen = False
-
-    def tick(self) -> None:
-        """Note that the main loop is at work."""
-        self._ticked = time.monotonic()
-
-    def alive(self) -> bool:
-        """Return whether the main loop has been at work lately."""
-        return time.monotonic() - self._ticked < self._longest_pause
-
-    def checks(self) -> Mapping[str, str | None]:
-        """Return the problem of each check, None where all is well."""
-        return {"job": self._job_problem(), "pod": self._pod_problem()}
-
-    def _job_problem(self) -> str | None:
-        if self.job_never_seen:
-            return "no such Job"
-        return None if self._standing() else "the Job has not been read yet"
-
-    def _pod_problem(self) -> str | None:
-        o = self._last()
-        if o is None or isinstance(o.pod, PodUnknown):
-            return "the Pod has not been read yet"
-        return "reading the Pod is forbidden" if isinstance(o.pod, PodRefused) else None
 
 
 @dataclass(frozen=True)
