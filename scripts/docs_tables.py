@@ -3,6 +3,7 @@
 Run by `make fmt` and checked by `make lint`.
 """
 
+import re
 import sys
 from collections.abc import Callable
 
@@ -23,7 +24,7 @@ OBVIOUS = (
     NAME_RULE,
 )
 """Rules that the default and the meaning already say."""
-LEADS = ("an integer from ", "a path, ")
+LEAD = re.compile("an integer from |a path, ")
 """How rules begin whose rest says enough."""
 
 
@@ -41,9 +42,7 @@ def short_settings_table(variables: list[Variable]) -> str:
     rows = ["| Variable | Default | Meaning |", "|---|---|---|"]
     for name, default, rule, meaning in variables:
         shown = default if " " in default or default == "required" else f"`{default}`"
-        for lead in LEADS:
-            rule = rule.removeprefix(lead)
-        more = "" if rule in OBVIOUS else f"; {rule}"
+        more = "" if rule in OBVIOUS else f"; {LEAD.sub('', rule)}"
         rows.append(f"| `{name}` | {shown} | {meaning}{more} |")
     return "\n".join(rows) + "\n"
 

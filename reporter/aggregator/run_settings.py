@@ -131,7 +131,7 @@ class Run(Variables):
         "local or any",
     )
     status_values: Literal["sonobuoy", "strict"] = setting(
-        "final status of a failed run in the annotation: `complete` (sonobuoy) or `failed` (strict)",
+        "final status of a failed run in the annotation: complete (`sonobuoy`), failed (`strict`)",
         "sonobuoy",
         "sonobuoy or strict",
     )
@@ -185,7 +185,7 @@ class Run(Variables):
         "true or false",
     )
     heartbeat_interval_seconds: Integer = whole(
-        "heartbeat interval of workers; longer in large runs, to limit heartbeats to 200 per second",
+        "heartbeat interval of workers; longer in large runs (at most 200 heartbeats per second)",
         15,
         1,
         3_600,
