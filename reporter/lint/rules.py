@@ -16,7 +16,7 @@ RULES: Final = (
     Rule(
         "not-injected",
         _ERROR,
-        "the label `status-reporter.io/inject` asks for a reporter, and the Pod template has none",
+        "the label `status-reporter.io/inject` requests a reporter, but the Pod template has none",
         nothing,
         without=pod_rules.not_injected,
     ),
