@@ -170,9 +170,9 @@ def _try(
     if standing is not None and standing.note is not None and standing.note.amended:
         late = standing.note.row == "T"
         timeline.remark(
-            "a result came after the timeout, and the annotation says so (`late`)"
+            "a result arrived after the timeout, as the annotation shows (`late`)"
             if late
-            else "that contradicts the result, and the annotation says so (`after`)"
+            else "that contradicts the result, as the annotation shows (`after`)"
         )
     for remark in _faults(result):
         timeline.remark(f"result file: {remark}")
