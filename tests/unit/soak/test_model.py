@@ -54,6 +54,9 @@ def run(
     return AdapterRun(began, writes, ended, code, out_of_memory)
 
 
+STOPPED = replace(run(code=143), stays=True)
+
+
 def pod(*runs: AdapterRun, **changes: object) -> Attempt:
     """A Pod to which nothing happened but these changes."""
     plain = Attempt(
@@ -96,6 +99,7 @@ SITUATIONS: list[tuple[Plan, Attempt, set[Verdict]]] = [
     (PLAN, pod(run(), removed=130.0, evicted=True), {EVICTED}),
     (PLAN, pod(run(), removed=130.0, deadline=130.0), {TIMEOUT}),
     (PLAN, pod(run(), removed=149.0, deleted=True), {INTERRUPTED, MISSING}),
+    (PLAN, pod(STOPPED, removed=149.0, deleted=True), {INTERRUPTED}),
     (PLAN, pod(run(PASSED), removed=130.0, deleted=True), {PASSED}),
     (AGAIN, pod(run(PASSED, code=3), run(began=152.0, ended=158.0)), {MISSING, TIMEOUT}),
     (AGAIN, pod(run(code=3, ended=110.0), run(PASSED, began=112.0, ended=130.0)), {PASSED}),
