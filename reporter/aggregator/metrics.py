@@ -16,8 +16,6 @@ STATES = ("running", "complete", "failed", "timed_out")
 TLS_FAILURES = ("certificate", "timeout", "closed", "protocol", "other")
 STATUSES = ("running", "post-processing", "complete", "failed")
 RESULTS = ("passed", "failed", "unknown")
-_REQUEST_BUCKETS = (0.005, 0.025, 0.1, 0.25, 1.0, 5.0, 30.0)
-_STORE_BUCKETS = (0.001, 0.005, 0.025, 0.1, 0.5, 2.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,11 +126,13 @@ class Metrics:
             return Page(*self._own.render(accept), now.final)
 
     def _show(self, now: Now) -> None:
-        plugins = {plugin for plugin, _ in now.entries}
+        plugins = sorted({plugin for plugin, _ in now.entries})
         for name in STATUSES:
             self._status.labels(name).set(name == now.status)
         for name in RESULTS:
             self._verdict.labels(name).set(name == now.result_status)
+        self._entries.clear()
+        self._results.clear()
         for plugin in plugins:
             for state in STATES:
                 self._entries.labels(plugin, state).set(now.entries.get((plugin, state), 0))

@@ -1,6 +1,6 @@
 """The report for a person without a cluster: a Job in memory, and what happens to it, line by line.
 
-The Job answers the two calls that the condition's sink makes, so the patch is built and read back
+The Job answers the two calls that `JobCondition` makes, so the patch is built and read back
 by the same code as in a cluster. The output is valid YAML: events are its comments.
 """
 

@@ -80,55 +80,38 @@ def _readiness(checks: Mapping[str, str | None], *, verbose: bool) -> tuple[int,
     return 200 if ready else 503, "\n".join(lines)
 
 
-class Endpoint:
-    """The server for probes and Prometheus. `on_scrape` runs on its thread.
+class Endpoint(Server):
+    """The server for probes and Prometheus: `start` it and `close` it, but not in `on_scrape`.
 
-    `patience` is the time in seconds for a request to arrive in full, and again for its answer to
-    be taken in full.
+    Listens from now on; port 0 is a free one. `patience` is the time in seconds for a request to
+    arrive in full, and again for its answer to be taken in full. Raises OSError where the address
+    is not available, for instance because the port is in use.
     """
 
     def __init__(
         self, address: str, port: int, site: Site, patience: float = PATIENCE_SECONDS
     ) -> None:
-        self._address, self._port = address, port
-        self._site, self._patience = site, patience
-
-    def start(self) -> None:
-        """Listen and answer from now on; port 0 takes a free one.
-
-        Raises OSError where the address is not available, for instance because the port is in use.
-        """
-        listener = listen(self._address, self._port)
+        listener = listen(address, port)
         self.port = int(listener.getsockname()[1])
-        self._server = Server(
+        super().__init__(
             "endpoint",
-            self._site.answer,
+            site.answer,
             most=MOST_CONNECTIONS,
-            patience=self._patience,
+            patience=patience,
             most_ignored=_MOST_IGNORED_BYTES,
             on_error=lambda error: log.get().error("Endpoint gave up on a connection", error=error),
         )
-        self._server.add(listener)
-        self._server.start()
-
-    @property
-    def thread_id(self) -> int | None:
-        """The system's number of the thread, for those who watch what it costs."""
-        return self._server.thread_id
-
-    def close(self) -> None:
-        """Stop at once, cutting off open connections. Not to be called by `on_scrape`."""
-        self._server.close()
+        self.add(listener)
 
 
 def opened(address: str, port: int, site: Site) -> Endpoint | None:
     """Return an endpoint at work; None where it cannot listen, which is logged."""
-    endpoint = Endpoint(address, port, site)
     try:
-        endpoint.start()
+        endpoint = Endpoint(address, port, site)
     except OSError as error:
         log.get().error("No metrics: cannot listen on the port", error=error)
         return None
+    endpoint.start()
     return endpoint
 
 

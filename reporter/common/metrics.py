@@ -41,7 +41,7 @@ class Families:
         self.lock = threading.RLock()
         self._prefix, self._registry = prefix, CollectorRegistry(auto_describe=False)
         self._known: set[Gauge | Counter] = set()
-        self._before: list[Callable[[], object]] = []
+        self._refresh: Callable[[], object] = lambda: None
 
     def daemon(self, name: str, version: str, dropped_logs: Callable[[], int]) -> None:
         """Add what every daemon shows. `dropped_logs` returns how many log events are lost."""
@@ -50,7 +50,7 @@ class Families:
         dropped = self.total(
             "log_events_dropped", "Log events dropped because standard output was blocked."
         )
-        self._before.append(lambda: self.know(dropped, dropped_logs()))
+        self._refresh = lambda: self.know(dropped, dropped_logs())
 
     def gauge(self, name: str, text: str, *labels: str) -> Gauge:
         """Return a gauge that is 0 from the beginning; one with labels has no series yet."""
@@ -102,6 +102,5 @@ class Families:
         except TypeError:  # it compares a version that is no number with one
             encode, content_type = choose_encoder("")
         with self.lock:
-            for each in self._before:
-                each()
+            self._refresh()
             return encode(self._registry), content_type

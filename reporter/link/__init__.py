@@ -8,6 +8,7 @@ Needs urllib3 and nothing else. It imports neither settings, log nor metrics of 
 nothing of Kubernetes.
 """
 
+from reporter.common.defaults import ADAPTER_RESULT
 from reporter.errors import NoAggregatorPod
 from reporter.link.answers import Beat, Delivery, Outcome, Reply
 from reporter.link.client import AggregatorClient
@@ -28,7 +29,6 @@ from reporter.link.sockets import TimeLimits
 from reporter.link.source import ResultSource, SourceError
 from reporter.link.trust import TrustError
 from reporter.run.progress import Progress, combine
-from reporter.verdict.facts import ADAPTER_RESULT
 
 __all__ = [
     "ADAPTER_RESULT",

@@ -1,5 +1,6 @@
 """Rules about the Pod: order, probes, volumes, memory, token, rights."""
 
+import posixpath
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -11,7 +12,7 @@ from reporter.lint.case import Case, Hit, shown
 from reporter.lint.jobs import Job
 from reporter.lint.rights import EVENTS, NEEDED, WATCH, Account, Right
 from reporter.verdict.facts import Form
-from reporter.verdict.pod import declared, find_adapter, mount_of, shares, volume_of, writes
+from reporter.verdict.pod import declared, find_adapter, mount_of, mounted_at, volume_of, writes
 
 PEAK: Final = 51_000_000
 """Bytes: what a reporter needs at most (docs/benchmarks.md)."""
@@ -205,7 +206,7 @@ def results_not_shared(case: Case) -> Iterator[Hit]:
         return
     adapter, _, _ = find_adapter(job.as_pod(), names)
     container = declared(pod, adapter) if adapter else {}
-    if not adapter or shares(container, mount, names.results_path):
+    if not adapter or _shares(container, mount, names.results_path):
         return
     at = [text(each, "name") for each in items(pod, "containers")].index(adapter)
     place = (*job.pod_place, "containers", at, "volumeMounts")
@@ -315,3 +316,29 @@ def _lacking(case: Case, wanted: tuple[Right, ...]) -> Iterator[Hit]:
             f"Bind the Role of deploy/base to {job.account!r}, or set the serviceAccountName that "
             "it is bound to.",
         )
+
+
+def _shares(container: Mapping[str, Any], mount: Mapping[str, Any], path: str) -> bool:
+    """Return whether a container can write the file that `mount` of another shows at `path`.
+
+    Mounted at the same path, both have to be of the same part of the volume.
+    """
+    file = posixpath.join(_part(mount), posixpath.relpath(path, mounted_at(mount)))
+    for each in items(container, "volumeMounts"):
+        if text(each, "name") != text(mount, "name") or each.get("readOnly") is True:
+            continue
+        if text(each, "subPathExpr") or text(mount, "subPathExpr"):
+            return True  # known only in the Pod
+        part = _part(each)
+        if mounted_at(each) == mounted_at(mount):
+            found = part == _part(mount)
+        else:
+            found = not part or file.startswith(part + "/")
+        if found:
+            return True
+    return False
+
+
+def _part(mount: Mapping[str, Any]) -> str:
+    """Return which folder of its volume a mount shows; empty for all of it."""
+    return posixpath.normpath(f"/{text(mount, 'subPath')}").strip("/")

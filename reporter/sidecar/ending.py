@@ -2,11 +2,12 @@
 
 from dataclasses import replace
 
-from reporter.sidecar.loop import WRITE_BUDGET, LoopOutcome
+from reporter.sidecar.loop import LoopOutcome
 from reporter.verdict.case import (
     GRACE_MARGIN,
     LEAST_BUDGET,
     LONGEST_GRACE,
+    WRITE_BUDGET,
     Case,
     Observation,
     Policy,

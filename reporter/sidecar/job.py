@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class JobApi(Protocol):
-    """The two calls this sink makes."""
+    """The two calls that reports are read and written by."""
 
     def get_job(self, namespace: str, name: str, *, timeout: float = ...) -> dict[str, Any]:
         """Return the Job. Raises KubeError."""

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from reporter.common import log
+from reporter.common.defaults import ADAPTER_RESULT
 from reporter.common.lifecycle import Stop
 from reporter.common.link_log import say
 from reporter.errors import KubeError
@@ -34,7 +35,7 @@ from reporter.verdict.annotation import evidence
 from reporter.verdict.case import Observation, Policy
 from reporter.verdict.condition import Standing, Statement
 from reporter.verdict.decide import Settled
-from reporter.verdict.facts import ADAPTER_RESULT, Progress, ResultPayload
+from reporter.verdict.facts import Progress, ResultPayload
 from reporter.verdict.rows import TRUE, UNKNOWN, Report
 
 TICK = 10.0  # seconds between two signs of life while a delivery is waited for

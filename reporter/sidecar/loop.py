@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Protocol
 
-from reporter.common.lifecycle import Wake
+from reporter.common.lifecycle import Stop
 from reporter.errors import (
     Conflict,
     Forbidden,
@@ -30,7 +30,14 @@ from reporter.sidecar.job import JobCondition
 from reporter.sidecar.pace import Pace
 from reporter.verdict import rows
 from reporter.verdict.annotation import contradiction, evidence, late
-from reporter.verdict.case import LEAST_BUDGET, POLL_STEP, Case, Observation, Policy
+from reporter.verdict.case import (
+    LEAST_BUDGET,
+    POLL_STEP,
+    WRITE_BUDGET,
+    Case,
+    Observation,
+    Policy,
+)
 from reporter.verdict.condition import Attempt, Owner, Standing, Statement, owner, worth_writing
 from reporter.verdict.decide import (
     Pending,
@@ -61,7 +68,6 @@ from reporter.verdict.facts import (
 )
 from reporter.verdict.memory import Memory, attributed, recall, remember
 
-WRITE_BUDGET = 60.0  # the classic form tries so long, and never less than the wait time plus this
 LAST_LOOK = 3 * POLL_STEP
 """Seconds after SIGTERM for what contradicts a verdict already given: in the classic form the
 adapter may run for long, and of a Pod that is being deleted no end is shown."""
@@ -124,16 +130,6 @@ class Telemetry(Protocol):
 
     def failed(self, what: str, error: KubeError) -> None:
         """Hear of every request that failed."""
-
-
-class Stop(Protocol):
-    """Whether the process was asked to end, and what the loop sleeps on."""
-
-    wake: Wake
-
-    @property
-    def requested_at(self) -> float | None:
-        """Monotonic time of the first request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,6 +353,11 @@ class Loop:
         first, last = case.stop_deadline or 0.0, case.give_up_at or 0.0
         now = self._clock()
         return next((end for end in (first - keep, first) if end > now), last) - now
+
+    def _ends_within(self, seconds: float) -> bool:
+        """Return whether the kubelet may end this process so soon."""
+        case = self._stopping()
+        return case is not None and self._clock() >= (case.stop_deadline or 0.0) - seconds
 
     def _timeout(self) -> float:
         """Return how long a request may take: after SIGTERM there has to be time for another."""
@@ -591,12 +592,11 @@ class Loop:
     def _failed(self, error: KubeError) -> None:
         """Back off, and let others hear of what may not get on the Job."""
         self._job_missing_since = None
-        stopping = self._stopping()
         if isinstance(error, Forbidden | InvalidRequest):
             if not self._hidden(o := self._look_again()):
                 self._withhold(o)
-        elif stopping and self._clock() >= (stopping.stop_deadline or 0.0) - HAND_OVER:
-            self._withhold(stopping.o)
+        elif self._ends_within(HAND_OVER) and self.last:
+            self._withhold(self.last)
         # Whatever the server wishes, there is a try when others have to hear.
         self._pace.put_off(self._clock(), error, self._left(keep=HAND_OVER))
 

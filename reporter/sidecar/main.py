@@ -22,8 +22,7 @@ from reporter.sidecar.loop import Inputs, Loop, LoopOutcome, Options
 from reporter.sidecar.metrics import Metrics
 from reporter.sidecar.pod import PodSource
 from reporter.sidecar.telemetry import Telemetry
-from reporter.verdict.case import Case, Observation, Policy
-from reporter.verdict.condition import Standing
+from reporter.verdict.case import Case, Policy
 from reporter.verdict.decide import restartable, stays
 from reporter.verdict.facts import FirstLook, Form, PodRefused, PodUnknown
 from reporter.verdict.pod import Names
@@ -96,47 +95,6 @@ def _prepared(
     return Sidecar(chosen, api, stop, environ, first_look(results), began=began)
 
 
-class Health:
-    """Asked by the endpoint's thread; `standing` and `last` give what is known at that moment.
-
-    `poll_interval` is the longest pause between two passes, in seconds.
-    """
-
-    def __init__(
-        self,
-        poll_interval: float,
-        standing: Callable[[], Standing | None],
-        last: Callable[[], Observation | None],
-    ) -> None:
-        self._longest_pause = STALLED + poll_interval
-        self._standing, self._last = standing, last
-        self._ticked = time.monotonic()
-        self.job_never_seen = False
-
-    def tick(self) -> None:
-        """Note that the main loop is at work."""
-        self._ticked = time.monotonic()
-
-    def alive(self) -> bool:
-        """Return whether the main loop has been at work lately."""
-        return time.monotonic() - self._ticked < self._longest_pause
-
-    def checks(self) -> Mapping[str, str | None]:
-        """Return the problem of each check, None where all is well."""
-        return {"job": self._job_problem(), "pod": self._pod_problem()}
-
-    def _job_problem(self) -> str | None:
-        if self.job_never_seen:
-            return "no such Job"
-        return None if self._standing() else "the Job has not been read yet"
-
-    def _pod_problem(self) -> str | None:
-        o = self._last()
-        if o is None or isinstance(o.pod, PodUnknown):
-            return "the Pod has not been read yet"
-        return "reading the Pod is forbidden" if isinstance(o.pod, PodRefused) else None
-
-
 class Sidecar:
     """One reporter beside one adapter."""
 
@@ -174,12 +132,9 @@ class Sidecar:
             events=api if writes and chosen.report_events else None,
             writes=writes,
         )
-        self._health = Health(
-            chosen.poll_interval_seconds,
-            lambda: self._job.standing,
-            lambda: self._loop.last if self._loop else None,
-        )
-        self._telemetry = Telemetry(self._metrics, tick=self._health.tick)
+        self._ticked = time.monotonic()
+        self._job_never_seen = False
+        self._telemetry = Telemetry(self._metrics, tick=self._tick)
         self._pod = PodSource(
             api,
             chosen.job_namespace,
@@ -254,12 +209,12 @@ class Sidecar:
         outcome = loop.run()
         code = self._after(loop, outcome)
         if self._link is not None:
-            self._link.stay(self._health.tick)
+            self._link.stay(self._tick)
         self._log.info("Reporter exits", outcome=outcome.value, exitCode=code, **self._since_stop())
         return code
 
     def _after(self, loop: Loop, outcome: LoopOutcome) -> int:
-        self._health.job_never_seen = outcome is LoopOutcome.JOB_NEVER_SEEN
+        self._job_never_seen = outcome is LoopOutcome.JOB_NEVER_SEEN
         if (
             outcome is LoopOutcome.FINAL
             and loop.statement is None
@@ -294,7 +249,7 @@ class Sidecar:
             remaining = end() - time.monotonic()
             if remaining <= 0:
                 return
-            self._health.tick()
+            self._tick()
             self._stop.wake.wait(min(remaining, LINGER_STEP))
 
     def _classic_linger_end(self) -> Callable[[], float]:
@@ -326,13 +281,32 @@ class Sidecar:
     def _open_endpoint(self) -> Endpoint | None:
         if self._settings.metrics_port == 0:
             return None
-        site = Site(self._metrics.render, self._health.alive, self._health.checks, self._on_scrape)
+        site = Site(self._metrics.render, self._alive, self._checks, self._on_scrape)
         return opened(self._settings.metrics_address, self._settings.metrics_port, site)
 
     def _on_scrape(self, final: bool) -> None:
         if final:
             self._scraped = True
             self._stop.wake.wake()
+
+    def _tick(self) -> None:
+        self._ticked = time.monotonic()
+
+    def _alive(self) -> bool:
+        return time.monotonic() - self._ticked < STALLED + self._settings.poll_interval_seconds
+
+    def _checks(self) -> dict[str, str | None]:
+        """Return the problem of each readiness check; the endpoint's thread asks."""
+        o, job, pod = self._loop.last if self._loop else None, None, None
+        if self._job_never_seen:
+            job = "no such Job"
+        elif self._job.standing is None:
+            job = "the Job has not been read yet"
+        if o is None or isinstance(o.pod, PodUnknown):
+            pod = "the Pod has not been read yet"
+        elif isinstance(o.pod, PodRefused):
+            pod = "reading the Pod is forbidden"
+        return {"job": job, "pod": pod}
 
     def _since_stop(self) -> dict[str, float]:
         stopped = self._stop.requested_at

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from itertools import chain, repeat
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from reporter import __version__
 from reporter.common import log
@@ -34,11 +34,8 @@ LONGEST_PAUSE = 60.0  # seconds between two tries
 T = TypeVar("T")
 
 
-class Connect(Protocol):
-    """How the API server is found."""
-
-    def __call__(self, *, relax_x509_strict: bool) -> KubeApi:
-        """Return its API. Raises SettingsError where there is none."""
+Connect = Callable[..., KubeApi]
+"""How the API server is found; called with `relax_x509_strict`. Raises SettingsError."""
 
 
 class Misconfigured:
@@ -98,8 +95,8 @@ class Misconfigured:
         known = self._settings
         if not (known.job_name and known.job_namespace and known.report_condition):
             return
-        sink = JobCondition(api, known.job_namespace, known.job_name, known.condition_type)
-        sink.expect(pod.job_uid if pod else "")
+        condition = JobCondition(api, known.job_namespace, known.job_name, known.condition_type)
+        condition.expect(pod.job_uid if pod else "")
         wall = time.time()
         attempt = Attempt(
             pod=self._pod_name,
@@ -112,12 +109,12 @@ class Misconfigured:
         patience = chain((REQUEST_TIMEOUT, *SLOW_WRITES), repeat(SLOW_WRITES[-1]))
 
         def write() -> None:
-            began, standing = time.monotonic(), sink.read()
+            began, standing = time.monotonic(), condition.read()
             report = rows.misfit("; ".join(self._problems))
             report = rows.of_index(report, attempt.index, completions=standing.job.completions)
             statement = Statement(report, native, attempt, evidence={}, wall=wall)
             if worth_writing(standing, statement.attempt, statement.report, final=native):
-                sink.write(statement, timeout=next(patience))
+                condition.write(statement, timeout=next(patience))
                 self._telemetry.published(statement, time.monotonic() - began)
 
         self._tried("job", write, float("inf") if native else BUDGET)

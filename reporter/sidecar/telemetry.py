@@ -88,7 +88,7 @@ class Telemetry:
         report = statement.report
         self._failing.clear()
         self._metrics.observe_publish("written", seconds=seconds, now=time.time())
-        self._condition(
+        self._metrics.set_condition(
             report.status, report.reason, from_file=report.from_file, final=statement.final
         )
         self._log.info(
@@ -107,7 +107,9 @@ class Telemetry:
         """Take over a final verdict that an earlier start of this container has written."""
         note = standing.note
         row = note.row if note else ""
-        self._condition(standing.status, standing.reason, from_file=row == "R", final=True)
+        self._metrics.set_condition(
+            standing.status, standing.reason, from_file=row == "R", final=True
+        )
         self._log.info(
             "Final verdict is already on the Job",
             status=standing.status,
@@ -161,9 +163,6 @@ class Telemetry:
         # Whoever writes to the same Job meets a conflict now and then; the next try is at once.
         tell = self._log.info if isinstance(error, Conflict) else self._log.warning
         tell("Request failed", request=what, failure=error.failure, error=str(error), **hint)
-
-    def _condition(self, status: str, reason: str, *, from_file: bool, final: bool) -> None:
-        self._metrics.set_condition(status, reason, from_file=from_file, final=final)
 
     def _once(self, message: str, **fields: str) -> None:
         key = f"{message}{fields}"

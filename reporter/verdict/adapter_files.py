@@ -1,4 +1,4 @@
-"""An adapter's result file: bytes to `ResultPayload`, by the published schema `result.v1`."""
+"""An adapter's files: bytes to `ResultPayload` and `Progress`, by the published schemas."""
 
 import re
 from typing import Any

@@ -36,6 +36,7 @@ READ_PATIENCE = 10.0  # a file server restarts, descriptors run out
 READ_STEP = 0.5  # between two tries to read meanwhile
 REFUSAL_PATIENCE = 30.0  # a binding is replaced, an authorizer restarts
 LAST_WRITE = 1.0  # time kept for writing what was heard last
+WRITE_BUDGET = 60.0  # the classic form tries so long, and never less than the wait time plus this
 CONTROLLER_PAUSE = 1.5  # the Job controller's own write, and its second try after 1 s
 
 

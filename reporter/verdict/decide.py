@@ -274,6 +274,10 @@ def _moments(case: Case) -> Iterator[float]:
         yield case.hear_until
 
 
+# Rows E, D and N: why the platform ends the work, whatever the adapter does. A guess never becomes
+# a False, and a deadline does not hide what kept the adapter from a result.
+
+
 @dataclass(frozen=True, slots=True)
 class Deadline:
     """An `activeDeadlineSeconds` that passed; `owner` is `Job` or `Pod`."""

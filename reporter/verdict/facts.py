@@ -1,13 +1,11 @@
 """What can be known about a Job's run, in the values that sources return and decisions read.
 
-Only frozen values are defined here. Times called `..._at` are seconds since the epoch as the API
-shows them; all other times are readings of one monotonic clock. Nothing in here knows JSON, HTTP or
-files.
+Only frozen values are defined here. Times called `..._at` are seconds since the epoch, of a Pod or
+Job as the API shows them; all other times are readings of one monotonic clock.
 """
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final
 
 
 class Form(StrEnum):
@@ -272,10 +270,6 @@ class Job:
 def pod_of(look: PodLook) -> Pod | None:
     """Return the newest known Pod of a look, whether or not it is still there."""
     return look.pod if isinstance(look, PodSeen | PodGone) else None
-
-
-ADAPTER_RESULT: Final = "status-reporter.io/adapter-result.v1"
-"""What an adapter's result file is called in the header `Result-Format` of an upload."""
 
 
 @dataclass(frozen=True, slots=True)

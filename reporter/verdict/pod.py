@@ -352,37 +352,12 @@ def mount_of(container: Object, path: str) -> Object:
     """Return the mount that `path` lies on: the one with the longest path; empty without one."""
     path, found, longest = posixpath.normpath(path), dict[str, Any](), -1
     for mount in items(container, "volumeMounts"):
-        base = _at(mount).rstrip("/")
+        base = mounted_at(mount).rstrip("/")
         if path.startswith(base + "/") and len(base) > longest:
             found, longest = dict(mount), len(base)
     return found
 
 
-def shares(container: Object, mount: Object, path: str) -> bool:
-    """Return whether a container can write the file that `mount` of another shows at `path`.
-
-    Mounted at the same path, both have to be of the same part of the volume.
-    """
-    file = posixpath.join(_part(mount), posixpath.relpath(path, _at(mount)))
-    for each in items(container, "volumeMounts"):
-        if text(each, "name") != text(mount, "name") or each.get("readOnly") is True:
-            continue
-        if text(each, "subPathExpr") or text(mount, "subPathExpr"):
-            return True  # known only in the Pod
-        part = _part(each)
-        if _at(each) == _at(mount):
-            found = part == _part(mount)
-        else:
-            found = not part or file.startswith(part + "/")
-        if found:
-            return True
-    return False
-
-
-def _at(mount: Object) -> str:
+def mounted_at(mount: Object) -> str:
+    """Return the path of a mount."""
     return posixpath.normpath(text(mount, "mountPath"))
-
-
-def _part(mount: Object) -> str:
-    """Return which folder of its volume a mount shows; empty for all of it."""
-    return posixpath.normpath(f"/{text(mount, 'subPath')}").strip("/")

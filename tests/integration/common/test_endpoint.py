@@ -334,9 +334,8 @@ def test_a_check_that_raises_is_a_server_error(running):
 def test_a_port_in_use_is_an_os_error(running):
     """The caller logs it and goes on without an endpoint."""
     site = Site(running.metrics.render, lambda: True, dict, running.scrapes.put)
-    second = Endpoint("127.0.0.1", running.endpoint.port, site)
     with pytest.raises(OSError, match="in use") as caught:
-        second.start()
+        Endpoint("127.0.0.1", running.endpoint.port, site)
 
     assert errno.EADDRINUSE == caught.value.errno
 
