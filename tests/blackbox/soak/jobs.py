@@ -235,6 +235,8 @@ class Jobs:
                 return True
             if not shown or not STAYS & {life.end for life in plan.lives}:
                 return False
+            if run.pods()[-1][-1].gone:
+                return False  # another one comes, or the Job's end
             said = shown[-1]
             # A result may be replaced by a later run's for as long as there may be one.
             last = said.final or (said.note["rule"] == "R" and plan.policy == "OnFailure")
@@ -282,11 +284,11 @@ class Jobs:
                 self._peaks[name] = max(self._peaks[name], usage.peak_bytes)
 
     def _judge(self, plan: Plan, run: Run) -> None:
+        events = f"/api/v1/namespaces/{run.namespace}/events?fieldSelector=involvedObject.name="
+        found = self._faults.asking(lambda: run.controlplane.request("GET", events + run.name))
         shown = run.history()
         check_others(run.versions())
         check_shown(shown)
-        events = f"/api/v1/namespaces/{run.namespace}/events?fieldSelector=involvedObject.name="
-        found = self._faults.asking(lambda: run.controlplane.request("GET", events + run.name))
         check_events(found["items"], shown)
         pods = run.pods()
         for place, seen in enumerate(pods):
