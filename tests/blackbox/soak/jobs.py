@@ -31,6 +31,7 @@ from tests.blackbox.soak.model import (
     Attempt,
     Verdict,
     Written,
+    delay,
     exit_code,
     finals,
     old,
@@ -48,6 +49,8 @@ from tests.blackbox.soak.witness import (
 )
 
 START_SECONDS = 300.0
+PROMPT_SECONDS = 15.0
+"""After the adapter's end, on a busy machine; a watch that was cut is tried again every 10 s."""
 CALM_SECONDS = 15.0
 """Before its last verdict nothing was done that an ending reporter may still have to do with."""
 END_SECONDS = 420.0
@@ -322,6 +325,8 @@ class Jobs:
                 raise Contradiction(f"the reaper wrote what the reporter should have: {final}")
             before = {(each.condition["status"], each.reason) for each in own}
             allowed = reaped(plan, attempt, before)
+        elif final and plan.role != "go" and (late := delay(attempt, final.at)) > PROMPT_SECONDS:
+            raise Contradiction(f"{late:.0f} s after the adapter's end: {final}")
         if final and (final.condition["status"], final.reason) not in allowed:
             raise Contradiction(f"{final}\nallowed: {sorted(allowed)}")
         if must and not final and owes(attempt):
