@@ -31,7 +31,6 @@ from tests.blackbox.soak.model import (
     Attempt,
     Verdict,
     Written,
-    delay,
     exit_code,
     finals,
     old,
@@ -46,6 +45,7 @@ from tests.blackbox.soak.witness import (
     check_events,
     check_others,
     check_shown,
+    delay,
 )
 
 START_SECONDS = 300.0

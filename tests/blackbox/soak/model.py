@@ -151,14 +151,6 @@ def owes(attempt: Attempt) -> bool:
     return calm + needed <= end + GRACE
 
 
-def delay(attempt: Attempt, at: float) -> float:
-    """Seconds from the adapter's own end to its verdict, where nothing was in the way."""
-    ended = attempt.runs[-1].ended if attempt.runs else None
-    if ended is None or attempt.removed is not None:
-        return 0.0
-    return 0.0 if any(b <= at and e >= ended for b, e in attempt.downs) else at - ended
-
-
 def reaped(plan: Plan, attempt: Attempt, shown: set[Verdict]) -> set[Verdict]:
     """The final verdicts that the reaper may write for it, where others were shown before."""
     valid = {each.verdict for run in attempt.runs for each in run.writes} - {INVALID}

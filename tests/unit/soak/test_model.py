@@ -22,10 +22,10 @@ from tests.blackbox.soak.model import (
     Attempt,
     Verdict,
     Written,
-    delay,
     finals,
     owes,
 )
+from tests.blackbox.soak.witness import delay
 
 PASSED: Verdict = ("True", "success-0-0-pod")
 REFUSED: Verdict = ("False", "failure-0-1-pod")
