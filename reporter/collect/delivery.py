@@ -2,10 +2,10 @@
 
 import threading
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
-from reporter.collect.task import Stop, TaskFailure
 from reporter.common import log
+from reporter.common.lifecycle import Ending, Stop
 from reporter.common.link_log import say
 from reporter.errors import ReporterError
 from reporter.link import (
@@ -21,23 +21,32 @@ from reporter.link import (
 )
 
 
+class TaskFailure(NamedTuple):
+    """Why the output is not a result: words for people, a token for programs.
+
+    The files in the directory are delivered along with it.
+    """
+
+    text: str
+    cause: str
+
+
 class Link:
     """Says that the agent is alive, how far it is, and what it has, while it is entered."""
 
     def __init__(self, config: WorkerConfig, stop: Stop) -> None:
-        self._client = AggregatorClient(config, stop=stop, on_event=say)
+        self._client = AggregatorClient(config, stop=Ending(stop), on_event=say)
         interval = config.heartbeat_seconds
         self._heart = Heart(self._client, interval=interval, on_event=say) if interval else None
         self._news = threading.Condition()
         self._progress: Progress | None = None
         self._over = False
-        # A delivery waits, and a task must not.
-        self._teller = threading.Thread(target=self._tell, name="progress", daemon=True)
 
     def __enter__(self) -> Self:
         if self._heart:
             self._heart.start()
-        self._teller.start()
+        # A delivery waits, and a task must not.
+        threading.Thread(target=self._send_progress, name="progress", daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -47,7 +56,10 @@ class Link:
         self._client.close()
 
     def tell(self, text: str, completed: int, total: int) -> None:
-        """Send this as the plugin's progress; what was not sent before it is skipped."""
+        """Send this as the plugin's progress; what was not sent before it is skipped.
+
+        Never waits, never raises.
+        """
         with self._news:
             self._progress = Progress(msg=text, total=total, completed=completed)
             self._news.notify()
@@ -84,7 +96,7 @@ class Link:
             # Words without evidence are better than silence.
             return self._client.report_error(failure.text, failure.cause)
 
-    def _tell(self) -> None:
+    def _send_progress(self) -> None:
         while True:
             with self._news:
                 self._news.wait_for(lambda: self._progress is not None or self._over)

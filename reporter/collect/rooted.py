@@ -7,9 +7,12 @@ before it, and a link is followed by hand.
 import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final, TypeVar
+
+T = TypeVar("T")
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _STEP = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -18,6 +21,21 @@ _LINKS = 40
 _PIECE = 1024 * 1024
 MOST_BYTES = 4 * 1024 * 1024
 """What is read of one file unless more is asked for."""
+_MOST_PROBLEMS: Final = 100
+# The kernel's words for an unknown value, for example of the speed of an unplugged card.
+_NOTHING: Final = frozenset(
+    {
+        errno.ENOENT,
+        errno.ENOTDIR,
+        errno.EINVAL,
+        errno.EOPNOTSUPP,
+        errno.ENODEV,
+        errno.ENXIO,
+        errno.ENODATA,
+        errno.EBUSY,
+        errno.ESRCH,
+    }
+)
 
 
 class Below:
@@ -153,3 +171,43 @@ def _link(name: str, directory: int) -> str | None:
         if error.errno != errno.EINVAL:
             raise
         return None
+
+
+class Sources:
+    """The files of a machine below a root, and what could not be read of them."""
+
+    def __init__(self, root: Path) -> None:
+        self.below = Below(root)
+        self.exists = self.below.exists
+        self.problems: list[dict[str, str]] = []
+
+    def parsed(self, path: str, parse: Callable[[str], T], *, needed: bool = False) -> T | None:
+        """Return what a file says, or nothing; that a needed one is missing is a problem."""
+        text = self._tried(path, self.below.text, needed=needed)
+        return None if text is None else parse(text)
+
+    def names(self, path: str, *, needed: bool = False) -> list[str]:
+        """Return what is in a directory, sorted."""
+        return self._tried(path, self.below.names, needed=needed) or []
+
+    def space(self, path: str) -> os.statvfs_result | None:
+        """Return the file system of a directory."""
+        return self._tried(path, self.below.space)
+
+    def target(self, path: str) -> str | None:
+        """Return the name that a link leads to in the end; nothing where there is no link."""
+        try:
+            found = self.below.target(path)
+        except OSError:
+            return None
+        return None if found == path else found
+
+    def _tried(self, path: str, ask: Callable[[str], T], *, needed: bool = False) -> T | None:
+        try:
+            return ask(path)
+        except OSError as error:
+            problem = {"path": f"/{path}", "error": os.strerror(error.errno or 0)}
+            known = problem in self.problems or len(self.problems) >= _MOST_PROBLEMS
+            if (needed or error.errno not in _NOTHING) and not known:
+                self.problems.append(problem)
+            return None

@@ -1,13 +1,13 @@
-"""The options of a snapshot: variables with their rules, read where they are set and used.
+"""The options of a snapshot, variables with their rules, and the resources that they choose.
 
 `status-ctl run` reads them before anything starts, because the rights depend on them, and the agent
 reads the same ones in its container.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from reporter.common import label_selector
 from reporter.kube.resources import Resource
@@ -132,3 +132,62 @@ def read_options(environ: Mapping[str, str]) -> tuple[SnapshotOptions, list[str]
     if "namespaces" in values and "namespace_selector" in values:
         problems.append(f"{PREFIX}NAMESPACES: must not be set together with a selector")
     return SnapshotOptions(**values), problems
+
+
+_CREDENTIALS: Final = "their names or fields are credentials"
+_OF_CREDENTIALS: Final = {
+    "oauth.openshift.io": (
+        *("oauthaccesstokens", "oauthauthorizetokens", "useroauthaccesstokens"),
+        "oauthclients",
+    ),
+    "dex.coreos.com": (
+        *("authcodes", "authrequests", "connectors", "devicerequests", "devicetokens"),
+        *("oauth2clients", "offlinesessionses", "passwords", "refreshtokens", "signingkeies"),
+    ),
+    "management.cattle.io": ("clusterregistrationtokens", "samltokens", "tokens"),
+    "ext.cattle.io": ("tokens",),
+}
+NEVER: Final = {
+    ("events.k8s.io", "events"): "the same objects as the events of the core group",
+    **{
+        (group, plural): _CREDENTIALS
+        for group, plurals in _OF_CREDENTIALS.items()
+        for plural in plurals
+    },
+}
+"""Left out whatever is asked for."""
+
+
+class Choice(NamedTuple):
+    """What is collected, and what is not with the reasons; sorted as the resources were."""
+
+    chosen: tuple[Resource, ...] = ()
+    left_out: tuple[tuple[Resource, str], ...] = ()
+
+
+def is_secrets(resource: Resource) -> bool:
+    """Say whether it is the Secrets of the core group."""
+    return (resource.group, resource.plural) == ("", "secrets")
+
+
+def choose(resources: Iterable[Resource], options: SnapshotOptions) -> Choice:
+    """Sort them into what is collected and what is left out."""
+    reasons = [(each, _left_out(each, options)) for each in resources]
+    return Choice(
+        tuple(each for each, reason in reasons if not reason),
+        tuple((each, reason) for each, reason in reasons if reason),
+    )
+
+
+def _left_out(resource: Resource, options: SnapshotOptions) -> str:
+    if "list" not in resource.verbs:
+        return "cannot be listed"
+    if reason := NEVER.get((resource.group, resource.plural)):
+        return reason
+    if is_secrets(resource) and options.secrets == "none":
+        return "Secrets are left out unless SNAPSHOT_SECRETS=metadata"
+    if options.resources and not any(each.fits(resource) for each in options.resources):
+        return "not in SNAPSHOT_RESOURCES"
+    if any(each.fits(resource) for each in options.exclude):
+        return "in SNAPSHOT_EXCLUDE"
+    return ""

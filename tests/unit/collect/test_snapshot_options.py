@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from reporter.collect.snapshot.choice import choose
-from reporter.collect.snapshot.options import Pattern, SnapshotOptions, read_options
+from reporter.collect.snapshot.options import Pattern, SnapshotOptions, choose, read_options
 from reporter.collect.snapshot.rights import remarks, rights
 from reporter.kube.resources import Resource
 
@@ -118,8 +117,8 @@ def test_what_is_collected(wished: dict[str, str], chosen: tuple[Resource, ...])
     found = choose(ALL, options(**wished))
 
     assert chosen == found.chosen
-    assert set(ALL) == set(chosen) | {each.resource for each in found.left_out}
-    assert all(each.reason for each in found.left_out)
+    assert set(ALL) == set(chosen) | {resource for resource, _ in found.left_out}
+    assert all(reason for _, reason in found.left_out)
 
 
 @pytest.mark.parametrize(
@@ -140,7 +139,7 @@ def test_what_is_a_credential_as_a_whole_is_never_collected(name: str) -> None:
     found = choose((resource,), options(resources=name))
 
     assert () == found.chosen
-    assert ["their names or fields are credentials"] == [each.reason for each in found.left_out]
+    assert ["their names or fields are credentials"] == [reason for _, reason in found.left_out]
 
 
 def rule(group: str, verb: str, *plurals: str, **more: list[str]) -> dict[str, Any]:

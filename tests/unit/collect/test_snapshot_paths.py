@@ -6,12 +6,13 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reporter.collect.snapshot.choice import LeftOut
-from reporter.collect.snapshot.index import Collected, Told, index_document
-from reporter.collect.snapshot.paths import TOP, file_name, host_path, list_path, log_path, segment
+from reporter.collect.snapshot.files import TOP, file_name, host_path, list_path, log_path, segment
+from reporter.collect.snapshot.index import Collected, Index
+from reporter.collect.snapshot.options import Choice
 from reporter.kube.resources import DiscoveryTrouble, Resource
 
 PODS = Resource("", "v1", "pods", "Pod", True)
+JOBS = Resource("batch", "v1", "jobs", "Job", True)
 METRICS = Resource("metrics.k8s.io", "v1beta1", "pods", "PodMetrics", True)
 
 
@@ -62,18 +63,13 @@ def test_no_two_resources_share_a_file(one: tuple[str, ...], other: tuple[str, .
 
 def test_the_index_of_a_whole_snapshot() -> None:
     """What did not happen is not said."""
-    told = Told(
+    index = Index(
         began=0.0,
-        ended=9.5,
         server_version="v1.34.4",
-        resources=[(PODS, Collected(3, 100, 0.12345, redacted=2))],
-        left_out=[LeftOut(METRICS, "in SNAPSHOT_EXCLUDE")],
-        troubles=(),
-        namespaces=None,
-        gone={},
-        parts={},
+        choice=Choice((PODS,), ((METRICS, "in SNAPSHOT_EXCLUDE"),)),
+        found={PODS: Collected(3, 100, 0.12345, redacted=2)},
     )
-    found = index_document(told)
+    found = index.document(9.5)
 
     assert (True, 1, "v1.34.4") == (found["complete"], found["version"], found["serverVersion"])
     assert [
@@ -91,20 +87,18 @@ def test_the_index_of_a_whole_snapshot() -> None:
     ] == found["resources"]
     assert "in SNAPSHOT_EXCLUDE" == found["leftOut"][0]["reason"]
     assert {"namespaces", "stopped", "error", "hosts"}.isdisjoint(found)
-    assert not index_document(replace(told, gone={"a": "it was deleted"}))["complete"]
+    assert not replace(index, gone={"a": "it was deleted"}).document(9.5)["complete"]
 
 
 def test_the_index_of_a_snapshot_with_gaps() -> None:
     """Each gap is said where it is, and the whole is not complete."""
-    told = Told(
+    index = Index(
         began=0.0,
-        ended=1.0,
-        server_version="",
-        resources=[
-            (PODS, Collected(truncated="too large", inconsistent=True)),
-            (METRICS, Collected(error="503 \x1b[31m" + "x" * 9999)),
-        ],
-        left_out=(),
+        choice=Choice((PODS, METRICS, JOBS)),
+        found={
+            PODS: Collected(truncated="too large", inconsistent=True),
+            METRICS: Collected(error="503 \x1b[31m" + "x" * 9999),
+        },
         troubles=[DiscoveryTrouble("broken.example.com", "v1", "away")],
         namespaces=["a", "b"],
         gone={"b": "it was\ndeleted"},
@@ -112,10 +106,11 @@ def test_the_index_of_a_snapshot_with_gaps() -> None:
         stopped="terminated",
         error="503",
     )
-    found = index_document(told)
-    pods, metrics = found["resources"]
+    found = index.document(1.0)
+    pods, metrics, jobs = found["resources"]
 
     assert ("too large", True) == (pods["truncated"], pods["inconsistent"])
+    assert ("terminated", 0) == (jobs["truncated"], jobs["count"])
     assert len(metrics["error"]) <= 1024
     assert "\\u001b" not in json.dumps(metrics)
     assert [{"group": "broken.example.com", "version": "v1", "error": "away"}] == (
