@@ -273,8 +273,7 @@ _PLATFORMS: Final = {
 
 def virtualisation(firmware: Facts, flags: list[str], hypervisor: str) -> str | None:
     """Name the platform that the firmware, the hypervisor or the processor says; else nothing."""
-    vendor, product = (firmware.get(f"system_{each}", "") for each in ("vendor", "product"))
-    said = f"{vendor} {product}".lower()
+    said = f"{firmware.get('system_vendor', '')} {firmware.get('product_name', '')}".lower()
     for word, name in _PLATFORMS.items():
         if word in said:
             return name

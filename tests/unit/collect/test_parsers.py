@@ -181,6 +181,8 @@ def test_load_and_boot():
     ("vendor", "product", "flags", "hypervisor", "expected"),
     [
         ("QEMU", "Standard PC", [], "", "qemu"),
+        ("Microsoft Corporation", "Virtual Machine", [], "", "hyper-v"),
+        (None, "OpenStack Nova", [], "", "openstack"),
         ("Amazon EC2", "m5.large", ["hypervisor"], "xen\n", "amazon-ec2"),
         (None, None, ["hypervisor"], "", "unknown hypervisor"),
         (None, None, [], "xen\n", "xen"),
