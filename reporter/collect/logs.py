@@ -10,7 +10,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Final
 
-from reporter.collect.rooted import Below
+from reporter.collect.rooted import Rooted
 
 COMPLETE, PARTIAL, NOT_APPLICABLE = 0, 1, 2
 MOST_OF_ONE: Final = 8 * 1024 * 1024
@@ -65,28 +65,28 @@ def newest(
     ours that reads journals, where there is one. The last `most_of_one` bytes of each log are kept,
     and `most` compressed bytes of all together.
     """
-    below, left = Below(root), most
+    host, left = Rooted(root), most
     try:
-        names = below.names(_AT)
+        names = host.names(_AT)
     except OSError as error:
-        if below.exists(_AT):
+        if host.exists(_AT):
             yield f"/{_AT}", error.strerror or ""
         return
     for name in names:
         path = f"{_AT}/{name}"
-        if not any(fnmatch(name, pattern) for pattern in _NAMES) or below.is_directory(path):
+        if not any(fnmatch(name, pattern) for pattern in _NAMES) or host.is_directory(path):
             continue
         try:
-            with below.opened(path) as file:
+            with host.opened(path) as file:
                 left -= _compress(_tail(file, most_of_one), out / f"{name}.gz", left)
         except OSError as error:
             yield f"/{path}", error.strerror or ""
         else:
             yield f"/{path}", "" if left > 0 else "over the limit of all logs"
-    if below.is_directory(_JOURNAL):
+    if host.is_directory(_JOURNAL):
         problem = "not read: there is no journalctl here"
         if journalctl:
-            problem = _journal(journalctl, root / below.target(_JOURNAL), out / "journal.gz", left)
+            problem = _journal(journalctl, root / host.target(_JOURNAL), out / "journal.gz", left)
         yield f"/{_JOURNAL}", problem
 
 

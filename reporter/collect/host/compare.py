@@ -78,8 +78,8 @@ def differences(nodes: Mapping[str, Facts], *, own: bool = False) -> list[Differ
     A node whose facts are partial may lack one: that counts as a value, `absent`.
     """
     facts: dict[str, dict[str, set[str]]] = {}
-    for node, told in nodes.items():
-        for name, value in dict(_lines("", told)).items():
+    for node, known in nodes.items():
+        for name, value in dict(_lines("", known)).items():
             if own or not _is_own(name):
                 facts.setdefault(name, {}).setdefault(value, set()).add(node)
     found = []
@@ -100,9 +100,9 @@ def _lines(name: str, value: Any) -> Iterator[tuple[str, str]]:
             # Names of sysctls have dots of their own.
             yield from _lines(f"{name}.{key}" if name else str(key), each)
     elif not isinstance(value, list):
-        yield name, _shown(value)
+        yield name, _text(value)
     elif name in _ORDERED:
-        yield name, " ".join(map(_shown, value))
+        yield name, " ".join(map(_text, value))
     else:
         given: Counter[str] = Counter()
         for at, each in enumerate(value):
@@ -111,11 +111,11 @@ def _lines(name: str, value: Any) -> Iterator[tuple[str, str]]:
                 rest = {k: v for k, v in each.items() if v != key} or {"there": True}
                 yield from _lines(f"{name}[{_label(key, given)}]", rest)
                 continue
-            key, _, setting = _shown(each).partition("=")
+            key, _, setting = _text(each).partition("=")
             if key and setting:
                 yield f"{name}[{_label(key, given)}]", setting
             else:
-                yield f"{name}[{_shown(each)}]", "yes"
+                yield f"{name}[{_text(each)}]", "yes"
 
 
 def _label(key: str, given: Counter[str]) -> str:
@@ -128,7 +128,7 @@ def _label(key: str, given: Counter[str]) -> str:
     return label
 
 
-def _shown(value: Any) -> str:
+def _text(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return str(value)

@@ -168,7 +168,7 @@ def _processes(sources: Sources) -> dict[str, str]:
     ids = sorted((each for each in sources.names("proc") if each.isdigit()), key=int)
     for each in ids[:_MOST_PROCESSES]:
         try:
-            name = sources.below.read(f"proc/{each}/comm", 64).decode(errors="replace").strip()
+            name = sources.files.read(f"proc/{each}/comm", 64).decode(errors="replace").strip()
         except OSError:
             continue  # it has ended meanwhile
         found.setdefault(name, each)

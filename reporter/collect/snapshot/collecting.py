@@ -4,9 +4,10 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from random import random
-from typing import Any, BinaryIO, Final, ParamSpec, TypeVar
+from typing import Any, Final, ParamSpec, TypeVar
 
 from reporter.collect.snapshot.files import Folder, ListFiles
 from reporter.collect.snapshot.index import Collected, Truncated
@@ -53,8 +54,8 @@ class Server:
     """
 
     def __init__(self, api: Reading, out: Path, stop: Stop, seconds: float) -> None:
-        self.api, self._out, self._stop = api, str(out), stop
-        self._deadline = time.monotonic() + seconds
+        self.api, self._stop, self._deadline = api, stop, time.monotonic() + seconds
+        self._spool = partial(in_memory_first, str(out))
 
     def why_ended(self) -> str:
         """Say why nothing more is to be done; nothing while it goes on."""
@@ -112,9 +113,6 @@ class Server:
             if not page.more:
                 return
             ask = replace(ask, more=page.more)
-
-    def _spool(self) -> BinaryIO:
-        return in_memory_first(self._out)
 
 
 class Namespaces:

@@ -131,7 +131,8 @@ class ListFiles:
     def add(self, namespace: str, found: dict[str, Any], redacted: int) -> None:
         """Add an object. Raises `Truncated` if there is no room for it."""
         data = encoded(found)
-        new = namespace not in self._written
+        written = self._written.get(namespace)
+        new = written is None
         start = self._start() if new else b",\n"
         size = len(start) + len(data) + (len(_END) if new else 0)
         if self._found.size + size > self._most:
@@ -142,8 +143,11 @@ class ListFiles:
         assert self._file is not None
         self._file.write(start + data)
         added = Collected(1, size, redacted=redacted)
-        self._written.setdefault(namespace, Collected()).add(added)
         self._found.add(added)
+        if written is None:
+            self._written[namespace] = added
+        else:
+            written.add(added)
 
     def close(self) -> None:
         """End the file that is open."""

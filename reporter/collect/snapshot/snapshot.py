@@ -101,14 +101,14 @@ class _Snapshot:
     def _collect(self, namespaces: Namespaces, pool: ThreadPoolExecutor) -> None:
         server, options, found = self._server, self._options, self._index.found
         most = options.resource_mib * MIB
-        asked = {
+        futures = {
             pool.submit(collect, self._folder, namespaces, most, each): each
             for each in self._index.choice.chosen
         }
-        for done in as_completed(asked):
-            resource = asked[done]
+        for done in as_completed(futures):
+            resource = futures[done]
             became = found[resource] = done.result()
-            self._tell(resource.name, len(found), len(asked))
+            self._tell(resource.name, len(found), len(futures))
             if not became.complete:
                 log.get().warning(
                     "Not all of a resource is collected",
@@ -138,11 +138,11 @@ class _Snapshot:
         index, began = self._index, time.monotonic()
         whole = index.parts[name] = Collected()
         self._tell(name, len(index.found), len(index.choice.chosen))
-        asked = []
+        futures = []
         with whole.noting():
             for each in wanted(whole):
-                asked.append(pool.submit(collect_one, each))
-        for done in asked:  # those from before it broke off, too: they are written
+                futures.append(pool.submit(collect_one, each))
+        for done in futures:  # those from before it broke off, too: they are written
             whole.add(done.result())
         whole.seconds = time.monotonic() - began
 

@@ -30,12 +30,7 @@ def test_nothing_is_asked_for() -> None:
     found, problems = read_options({"PATH": "/bin"})
 
     assert ([], SnapshotOptions()) == (problems, found)
-    assert (True, "none", False, False) == (
-        found.all_namespaces,
-        found.secrets,
-        found.kubelet,
-        found.pod_logs,
-    )
+    assert ("none", False, False) == (found.secrets, found.kubelet, found.pod_logs)
 
 
 def test_everything_is_asked_for() -> None:
@@ -62,7 +57,6 @@ def test_everything_is_asked_for() -> None:
         found.log_kib,
         found.seconds,
     )
-    assert not found.all_namespaces
     assert ("a", "b") == options(namespaces="a,b,a").namespaces
 
 
