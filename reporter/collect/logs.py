@@ -7,6 +7,7 @@ import sys
 import zlib
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatch
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -115,7 +116,7 @@ def _journal(program: str, directory: Path, to: Path, most: int) -> str:
         stderr=subprocess.DEVNULL,
     ) as process:
         assert process.stdout is not None
-        _compress(iter(lambda: process.stdout.read(_PIECE), b""), to, most)  # type: ignore[union-attr]
+        _compress(iter(partial(process.stdout.read, _PIECE), b""), to, most)
     return f"journalctl ended with exit code {process.returncode}" if process.returncode else ""
 
 

@@ -4,7 +4,6 @@ Of each log the newest part, and that of the container before a restart too.
 """
 
 import re
-from collections import deque
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
@@ -89,16 +88,13 @@ def _tail(
     query = {"container": container, "tailLines": str(most // _SHORTEST_LINE)}
     if previous:
         query["previous"] = "true"
-    pieces: deque[bytes] = deque()
-    size = total = 0
+    data = bytearray()
     for piece in server.api.stream(_LOG, {"namespace": pod.namespace, "pod": pod.name}, query):
-        pieces.append(piece)
-        size += len(piece)
-        total += len(piece)
-        while size - len(pieces[0]) >= most:
-            size -= len(pieces.popleft())
-    data = b"".join(pieces)
-    return (_from_a_line_on(data[-most - 1 :]), True) if total > most else (data, False)
+        data += piece
+        if len(data) > most:
+            # One byte more than is kept: if that ends a line, the first line is whole.
+            del data[: -most - 1]
+    return (_from_a_line_on(bytes(data)), True) if len(data) > most else (bytes(data), False)
 
 
 def _from_a_line_on(data: bytes) -> bytes:

@@ -133,13 +133,13 @@ def without_user(definition: Definition) -> Definition:
     return replace(definition, template={**definition.template, "spec": spec})
 
 
-def prepared(definition: Definition, run: str, remarks: list[str]) -> Definition:
-    """Return the definition with its account, and with what a person should know of its rights."""
+def prepared(definition: Definition, run: str, more: list[str]) -> Definition:
+    """Return the definition with its account and with more remarks: those of `remarks`."""
     spec = {**definition.template["spec"], "serviceAccountName": snapshot_account(run)}
     return replace(
         definition,
         template={**definition.template, "spec": spec},
-        remarks=(*definition.remarks, *remarks),
+        remarks=(*definition.remarks, *more),
     )
 
 

@@ -82,3 +82,20 @@ def test_directories(rooted: Rooted) -> None:
 
 def test_only_so_many_bytes(rooted: Rooted) -> None:
     assert b"in" == rooted.read("etc/name", 2)
+
+
+def test_a_root_that_goes_away_meanwhile(rooted: Rooted, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That is what is said, and no descriptor is closed twice: it may be another thread's."""
+    plain, opened = os.open, []
+
+    def open_once(path: str | Path, flags: int, **rest: int) -> int:
+        if path == rooted._root and opened:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+        opened.append(plain(path, flags, **rest))
+        return opened[-1]
+
+    monkeypatch.setattr(os, "open", open_once)
+    before = os.listdir("/proc/self/fd")
+    with pytest.raises(FileNotFoundError):
+        rooted.read("absolute")
+    assert before == os.listdir("/proc/self/fd")
