@@ -4,6 +4,7 @@ import argparse
 import re
 import sys
 from collections.abc import MutableMapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from reporter import __version__
@@ -101,29 +102,24 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
             formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,
         )
-        own.add_argument(
+        directory = partial(own.add_argument, metavar="DIR", type=Path)
+        directory(
             "--out",
-            metavar="DIR",
-            type=Path,
             default=Path("/results"),
             help="an empty directory for the output (default: %(default)s)",
         )
-    gathering = tasks.choices["gather"]
-    gathering.add_argument(
-        "--gatherers",
-        metavar="DIR",
-        type=Path,
-        default=Path("/gatherers.d"),
-        help="the directory of the gatherers (default: %(default)s)",
-    )
-    gathering.add_argument(
-        "--host",
-        metavar="DIR",
-        type=Path,
-        default=Path("/host"),
-        help="where the node's file systems are mounted (default: %(default)s)",
-    )
-    add_options(gathering)
+        if name == "gather":
+            directory(
+                "--gatherers",
+                default=Path("/gatherers.d"),
+                help="the directory of the gatherers (default: %(default)s)",
+            )
+            directory(
+                "--host",
+                default=Path("/host"),
+                help="where the node's file systems are mounted (default: %(default)s)",
+            )
+            add_options(own)
     if not arguments:
         parser.print_help(sys.stderr)
         raise SystemExit(BAD_USAGE)

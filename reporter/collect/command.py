@@ -5,6 +5,7 @@ import os
 import platform
 import signal
 import sys
+from functools import partial
 from pathlib import Path
 
 from reporter.cli import output as show
@@ -31,23 +32,18 @@ SHIPPED = {"host": "reporter.collect.host.facts", "logs": "reporter.collect.logs
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument(
+    directory = partial(parser.add_argument, metavar="DIR", type=Path)
+    directory(
         "--out",
-        metavar="DIR",
-        type=Path,
         default=Path("gathered"),
         help="where to write; must be empty or not exist (default: %(default)s)",
     )
-    parser.add_argument(
+    directory(
         "--gatherers",
-        metavar="DIR",
-        type=Path,
         help=f"the directory of the programs (default: the shipped {' and '.join(SHIPPED)})",
     )
-    parser.add_argument(
+    directory(
         "--host",
-        metavar="DIR",
-        type=Path,
         default=Path("/"),
         help="where the machine's files are (default: %(default)s)",
     )

@@ -2,6 +2,7 @@
 
 import threading
 from pathlib import Path
+from queue import SimpleQueue
 from typing import NamedTuple, Self
 
 from reporter.common import log
@@ -38,9 +39,7 @@ class Link:
         self._client = AggregatorClient(config, stop=Ending(stop), on_event=say)
         interval = config.heartbeat_seconds
         self._heart = Heart(self._client, interval=interval, on_event=say) if interval else None
-        self._news = threading.Condition()
-        self._progress: Progress | None = None
-        self._over = False
+        self._news: SimpleQueue[Progress | None] = SimpleQueue()
 
     def __enter__(self) -> Self:
         if self._heart:
@@ -60,18 +59,14 @@ class Link:
 
         Never waits, never raises.
         """
-        with self._news:
-            self._progress = Progress(msg=text, total=total, completed=completed)
-            self._news.notify()
+        self._news.put(Progress(msg=text, total=total, completed=completed))
 
     def deliver(self, directory: Path, failure: TaskFailure | None) -> bool:
         """Send the directory as one archive; return whether the aggregator has a result.
 
         With a failure it goes along with a report of it.
         """
-        with self._news:
-            self._over = True
-            self._news.notify()
+        self._news.put(None)
         archive = ResultSource.from_directory(directory)
         try:
             if failure is None:
@@ -97,12 +92,9 @@ class Link:
             return self._client.report_error(failure.text, failure.cause)
 
     def _send_progress(self) -> None:
-        while True:
-            with self._news:
-                self._news.wait_for(lambda: self._progress is not None or self._over)
-                progress, self._progress = self._progress, None
-            if progress is None:
-                return
+        while (progress := self._news.get()) is not None:
+            if not self._news.empty():
+                continue
             try:
                 self._client.post_progress(progress)
             except ReporterError as error:
