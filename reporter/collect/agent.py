@@ -25,7 +25,7 @@ from reporter.link import ConfigError, WorkerConfig
 
 DESCRIPTION = "Collects data on a node or in the cluster and delivers it to the run's aggregator."
 _GATHER = """\
-Runs every program in a directory, in the order of their names, and delivers what they write as one
+Runs every program in a directory, in alphabetical order, and delivers what they write as one
 archive. Settings come from the environment, as the contract `link` gives them."""
 _SNAPSHOT = """\
 Writes the objects of the cluster to files and delivers them as one archive: of every resource that

@@ -32,11 +32,11 @@ _TOO_MUCH: Final = {
     "files": "wrote too many files",
 }
 _OPTIONS: Final = {
-    "seconds": "how long a gatherer may run",
-    "bytes": "how much a gatherer may write",
-    "files": "how many files a gatherer may write",
-    "total_bytes": "how much all gatherers may write",
-    "total_files": "how many files all gatherers may write",
+    "seconds": "time limit of a gatherer, in seconds",
+    "bytes": "maximum bytes written by a gatherer",
+    "files": "maximum files written by a gatherer",
+    "total_bytes": "maximum bytes written by all gatherers",
+    "total_files": "maximum files written by all gatherers",
 }
 _OMITTED_IF_EMPTY: Final = {"signal", "limit", "stopped", "error", "stderr"}
 _STDERR: Final = 4096  # bytes that are kept

@@ -47,7 +47,7 @@ def main(environ: Mapping[str, str]) -> int:
         if problem:
             print(f"{path}: {problem}", file=sys.stderr)
     if not problems:
-        print("/var/log: no logs that are known here", file=sys.stderr)
+        print("/var/log: no known logs found", file=sys.stderr)
         return NOT_APPLICABLE
     return PARTIAL if any(problems.values()) else COMPLETE
 
@@ -85,7 +85,7 @@ def newest(
         else:
             yield f"/{path}", "" if left > 0 else "over the limit of all logs"
     if host.is_directory(_JOURNAL):
-        problem = "not read: there is no journalctl here"
+        problem = "not read: journalctl is not installed"
         if journalctl:
             problem = _journal(journalctl, root / host.target(_JOURNAL), out / "journal.gz", left)
         yield f"/{_JOURNAL}", problem

@@ -48,12 +48,14 @@ from tests.blackbox.soak.witness import (
 )
 
 START_SECONDS = 300.0
+CALM_SECONDS = 15.0
+"""Before its last verdict nothing was done that an ending reporter may still have to do with."""
 END_SECONDS = 420.0
 REAP = ["reap", "--watch", "-A", "-l", f"{LABEL}=job", "--settle", "6s", "--interval", "3s"]
 REAPED_SECONDS = 40.0
 LOOK_SECONDS = 5.0
 MOST_BYTES = 56_000_000
-REQUESTS, REQUESTS_FURTHER, REQUESTS_CONFLICT = 8, 4, 2
+REQUESTS, REQUESTS_FURTHER, REQUESTS_CONFLICT, REQUESTS_FAULT = 8, 4, 2, 8
 REQUESTS_A_SECOND_STOPPING = 2.0
 """A reporter whose Pod is removed asks for the adapter's end until it is shown."""
 STAYS = {"stay", "ignore TERM"}
@@ -326,8 +328,12 @@ class Jobs:
     def _judge_ends(
         self, plan: Plan, run: Run, attempt: Attempt, own: list[Shown], pod: Object, *, last: bool
     ) -> None:
-        """How the classic reporter and the Job have ended, where nothing was done to them."""
-        if attempt.downs or attempt.removed is not None or not own or not own[-1].final:
+        """How the classic reporter and the Job have ended, where nothing was done to them then."""
+        if attempt.removed is not None or not own or not own[-1].final:
+            return
+        gone = state(pod, REPORTER).get("terminated", {}).get("finishedAt")
+        since, until = own[-1].at - CALM_SECONDS, _unix(gone) if gone else NEVER
+        if any(began <= until and ended >= since for began, ended in attempt.downs):
             return
         wanted = 0
         if plan.form == "classic":
@@ -351,13 +357,17 @@ class Jobs:
         most = busiest_minute(_unix(line.split(" ", 1)[0]) for line in lines)
         if most > LINES_A_MINUTE:
             raise Contradiction(f"the reporter wrote {most} lines in a minute")
-        if attempt.downs or plan.role == "go":  # without watch it has to ask
+        if plan.role == "go":  # without watch it has to ask
             return
         asked = self._audit.requests_of(name)
         conflicts = sum(n for what, n in asked.items() if what.endswith(" 409"))
+        if attempt.downs:
+            # Refused ones have a pace of their own.
+            asked = Counter({what: n for what, n in asked.items() if what[-3:] in {"200", "201"}})
         further = max(0, len({each.reason for each in own}) - 2)
         progress = int((seen[-1].at - attempt.created) / 30) + 1
         budget = REQUESTS + REQUESTS_FURTHER * further + REQUESTS_CONFLICT * conflicts
+        budget += REQUESTS_FAULT * len(attempt.downs)
         if any(life.progress == "good" for life in plan.lives):
             budget += progress
         if attempt.removed is not None:
@@ -423,6 +433,7 @@ def _adapter_runs(lines: list[str], versions: list[Object]) -> Iterator[AdapterR
             runs[max(runs)].append((_unix(stamp), text.split()))
     for number, said in runs.items():
         writes: list[Written] = []
+        stays = False
         for at, (kind, *words) in said:
             if kind == "write":
                 text, reason = words
@@ -430,6 +441,8 @@ def _adapter_runs(lines: list[str], versions: list[Object]) -> Iterator[AdapterR
                 writes.append(Written(at, None, valid if valid[0] else INVALID))
             elif kind == "wrote":
                 writes[-1] = Written(writes[-1].begun, at, writes[-1].verdict)
+            elif kind == "end":
+                stays = " ".join(words) in STAYS
         end = ends.get(number, {})
         yield AdapterRun(
             began=said[0][0],
@@ -437,6 +450,7 @@ def _adapter_runs(lines: list[str], versions: list[Object]) -> Iterator[AdapterR
             ended=_unix(end["finishedAt"]) if end.get("finishedAt") else None,
             code=end.get("exitCode"),
             out_of_memory=end.get("reason") == "OOMKilled",
+            stays=stays,
         )
 
 
