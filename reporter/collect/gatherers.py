@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import IO, Any, Final, NamedTuple
 
 from reporter.common.lifecycle import Stop
 
@@ -205,16 +205,8 @@ def run_all(
         began = time.monotonic()
         with tempfile.TemporaryFile(dir=out) as stderr:
             try:
-                with (place / STDOUT).open("xb") as stdout, _files_up_to(most.bytes - before.bytes):
-                    process = subprocess.Popen(  # noqa: S603
-                        program.command,
-                        stdin=subprocess.DEVNULL,
-                        stdout=stdout,
-                        stderr=stderr,
-                        env=variables,
-                        cwd=place,
-                        process_group=0,
-                    )
+                with _files_up_to(most.bytes - before.bytes):
+                    process = _start(program, place, variables, stderr)
             except OSError as error:
                 record.error = f"cannot be started: {os.strerror(error.errno or 0)}"
             else:
@@ -228,6 +220,21 @@ def run_all(
         _count(record, out, before, most, limits)
         _write(record, place)
         yield record
+
+
+def _start(
+    program: Gatherer, place: Path, variables: Mapping[str, str], stderr: IO[bytes]
+) -> "subprocess.Popen[bytes]":
+    with (place / STDOUT).open("xb") as stdout:
+        return subprocess.Popen(  # noqa: S603
+            program.command,
+            stdin=subprocess.DEVNULL,
+            stdout=stdout,
+            stderr=stderr,
+            env=variables,
+            cwd=place,
+            process_group=0,
+        )
 
 
 @contextmanager
