@@ -2,11 +2,22 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reporter.collect.snapshot.files import TOP, file_name, host_path, list_path, log_path, segment
+from reporter.collect.snapshot.files import (
+    TOP,
+    Folder,
+    ListFiles,
+    file_name,
+    host_path,
+    list_path,
+    log_path,
+    segment,
+)
 from reporter.collect.snapshot.index import Collected, Index
 from reporter.collect.snapshot.options import Choice
 from reporter.kube.resources import DiscoveryTrouble, Resource
@@ -59,6 +70,41 @@ def test_no_two_resources_share_a_file(one: tuple[str, ...], other: tuple[str, .
     assert len(file_name(first)) <= 240
     assert (file_name(first) == file_name(second)) is (one == other)
     assert list_path(first, "x").split("/")[0] in TOP
+
+
+def test_a_list_whose_namespaces_are_mixed(tmp_path: Path) -> None:
+    """Some servers do not sort them: each file is whole all the same, and can be taken back."""
+    folder, found = Folder(tmp_path, 1000, 2), Collected()
+    files = ListFiles(folder, PODS, 1000, found)
+    for number, space in enumerate("abba"):
+        files.add(space, {"n": number}, redacted=1)
+    files.close()
+
+    def numbers(space: str) -> list[int]:
+        written = json.loads((tmp_path / list_path(PODS, space)).read_bytes())
+        return [each["n"] for each in written["items"]]
+
+    written = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert ([0, 3], [1, 2]) == (numbers("a"), numbers("b"))
+    assert (4, sum(path.stat().st_size for path in written), 4) == (
+        found.count,
+        found.size,
+        found.redacted,
+    )
+    files.discard("a")
+    assert (2, [1, 2]) == (found.count, numbers("b"))
+    folder.add("other", b"there is room for a file again", Collected())
+
+
+@pytest.mark.parametrize(
+    ("size", "files", "why"), [(50, 9, "size limit reached"), (1000, 0, "file limit reached")]
+)
+def test_without_room_nothing_is_written(tmp_path: Path, size: int, files: int, why: str) -> None:
+    found = Collected()
+    with found.noting():
+        ListFiles(Folder(tmp_path, size, files), PODS, 1000, found).add("a", {"n": "x" * 50}, 0)
+
+    assert (why, 0, []) == (found.truncated, found.count, [*tmp_path.iterdir()])
 
 
 def test_the_index_of_a_whole_snapshot() -> None:
