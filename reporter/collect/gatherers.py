@@ -16,7 +16,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import IO, Any, Final, NamedTuple
 
@@ -30,13 +30,6 @@ _TOO_MUCH: Final = {
     "seconds": "took too long",
     "bytes": "wrote too much",
     "files": "wrote too many files",
-}
-_OPTIONS: Final = {
-    "seconds": "time limit of a gatherer, in seconds",
-    "bytes": "maximum bytes written by a gatherer",
-    "files": "maximum files written by a gatherer",
-    "total_bytes": "maximum bytes written by all gatherers",
-    "total_files": "maximum files written by all gatherers",
 }
 _OMITTED_IF_EMPTY: Final = {"signal", "limit", "stopped", "error", "stderr"}
 _STDERR: Final = 4096  # bytes that are kept
@@ -57,7 +50,11 @@ class Output(NamedTuple):
         return "files" if self.files > most.files else "bytes" if self.bytes > most.bytes else ""
 
 
-@dataclass(frozen=True)
+def _limit(default: int, meaning: str) -> Any:
+    return field(default=default, metadata={"help": f"{meaning} (default: %(default)s)"})
+
+
+@dataclass(frozen=True, slots=True)
 class GathererLimits:
     """Limits of one gatherer: seconds that it may take, bytes and files that it may write.
 
@@ -65,11 +62,11 @@ class GathererLimits:
     archive of that size, whatever is in it.
     """
 
-    seconds: int = 60
-    bytes: int = 64 * 1024 * 1024
-    files: int = 10_000
-    total_bytes: int = 384 * 1024 * 1024
-    total_files: int = 18_000
+    seconds: int = _limit(60, "time limit of a gatherer, in seconds")
+    bytes: int = _limit(64 * 1024 * 1024, "maximum bytes written by a gatherer")
+    files: int = _limit(10_000, "maximum files written by a gatherer")
+    total_bytes: int = _limit(384 * 1024 * 1024, "maximum bytes written by all gatherers")
+    total_files: int = _limit(18_000, "maximum files written by all gatherers")
 
     def beside(self, before: Output) -> Output:
         """Return what there may be when one more gatherer ends, beside what there was before."""
@@ -81,19 +78,19 @@ class GathererLimits:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Declare the options for limits; `chosen_limits` reads them."""
-    for name, meaning in _OPTIONS.items():
+    for limit in fields(GathererLimits):
         parser.add_argument(
-            f"--{name.replace('_', '-')}",
+            f"--{limit.name.replace('_', '-')}",
             metavar="N",
             type=_positive,
-            default=getattr(GathererLimits, name),
-            help=f"{meaning} (default: %(default)s)",
+            default=limit.default,
+            help=limit.metadata["help"],
         )
 
 
 def chosen_limits(options: argparse.Namespace) -> GathererLimits:
     """Return what the options of `add_options` say."""
-    return GathererLimits(**{name: getattr(options, name) for name in _OPTIONS})
+    return GathererLimits(*(getattr(options, limit.name) for limit in fields(GathererLimits)))
 
 
 def _positive(written: str) -> int:
