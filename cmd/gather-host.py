@@ -4,6 +4,6 @@
 import os
 import sys
 
-from reporter.collect.host.__main__ import main
+from reporter.collect.host.facts import main
 
 sys.exit(main(os.environ))

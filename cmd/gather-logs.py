@@ -4,6 +4,6 @@
 import os
 import sys
 
-from reporter.collect.logs.__main__ import main
+from reporter.collect.logs import main
 
 sys.exit(main(os.environ))

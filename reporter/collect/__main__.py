@@ -7,7 +7,7 @@ from reporter.common.lifecycle import begin
 
 def main() -> int:
     """Collect what is asked for, deliver it, and return the exit code."""
-    return begin("status-agent", "reporter.collect.main", extra="sidecar")
+    return begin("status-agent", "reporter.collect.agent", extra="sidecar")
 
 
 if __name__ == "__main__":

@@ -5,17 +5,16 @@ import os
 import platform
 import signal
 import sys
+from functools import partial
 from pathlib import Path
 
 from reporter.cli import output as show
 from reporter.cli.exits import FAILED, GOOD, INTERRUPTED, Unusable, reading_input
 from reporter.cli.messages import tell
 from reporter.cli.table import table
-from reporter.collect.limits import add_options, chosen_limits
-from reporter.collect.record import FAILED as NOT_GATHERED
-from reporter.collect.record import GathererRecord
-from reporter.collect.run import Gatherer, gatherers, run_all
-from reporter.common.lifecycle import Ending, install
+from reporter.collect import gatherers
+from reporter.collect.gatherers import Gatherer, GathererRecord, add_options, chosen_limits, run_all
+from reporter.common.lifecycle import install
 
 DESCRIPTION = """\
 Runs gatherers on this machine, without a cluster: the two built-in ones, or the programs in a
@@ -28,34 +27,28 @@ exit codes:
   2    usage error, no gatherers, or the directory for the output is not empty
   130  Ctrl-C"""
 
-SHIPPED = ("host", "logs")
-FORMS = ("table", "json", "yaml")
+SHIPPED = {"host": "reporter.collect.host.facts", "logs": "reporter.collect.logs"}
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument(
+    directory = partial(parser.add_argument, metavar="DIR", type=Path)
+    directory(
         "--out",
-        metavar="DIR",
-        type=Path,
         default=Path("gathered"),
         help="output directory; must be empty or not exist (default: %(default)s)",
     )
-    parser.add_argument(
+    directory(
         "--gatherers",
-        metavar="DIR",
-        type=Path,
         help=f"the directory of the programs (default: the built-in {' and '.join(SHIPPED)})",
     )
-    parser.add_argument(
+    directory(
         "--host",
-        metavar="DIR",
-        type=Path,
         default=Path("/"),
         help="root of the machine's file system (default: %(default)s)",
     )
     add_options(parser)
-    show.arguments(parser, FORMS)
+    show.arguments(parser, ("table", "json", "yaml"))
 
 
 def run(options: argparse.Namespace) -> int:
@@ -64,45 +57,34 @@ def run(options: argparse.Namespace) -> int:
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         # Of a terminal that is closed it comes twice, from the shell and from the kernel.
         signal.signal(signal.SIGHUP, lambda *_: stop.request())
-    out: Path = options.out
+    out, host = options.out.absolute(), options.host.absolute()
+    environ = {"NODE_NAME": platform.node(), **os.environ}
     with reading_input():
-        programs = _programs(options)
-        if out.is_dir() and any(out.iterdir()):
-            raise Unusable(f"{out} is not empty")
+        if options.gatherers is None:
+            # -P: the directory of the output is no place for modules.
+            programs = [
+                Gatherer(name, (sys.executable, "-P", "-m", module))
+                for name, module in SHIPPED.items()
+            ]
+            # The modules may be in the one file that this command is.
+            environ["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
+        else:
+            programs = gatherers.gatherers(options.gatherers, options.host)
+        if out.is_dir() and any(options.out.iterdir()):
+            raise Unusable(f"{options.out} is not empty")
+    limits = chosen_limits(options)
     if not programs:
         raise Unusable(f"there are no gatherers in {options.gatherers}")
-    environ = {"NODE_NAME": platform.node(), **os.environ}
-    if options.gatherers is None:
-        # Ours are modules, which may be in the one file that this command is.
-        environ["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
-    records = []
     try:
         out.mkdir(parents=True, exist_ok=True)
-        for record in run_all(
-            programs,
-            out.absolute(),
-            environ,
-            options.host.absolute(),
-            Ending(stop),
-            limits=chosen_limits(options),
-        ):
-            records.append(record)
+        records = list(run_all(programs, out, environ, host, stop, limits=limits))
     except OSError as error:
-        tell(f"cannot write to {out}: {error.strerror}")
+        tell(f"cannot write to {options.out}: {error.strerror}")
         return FAILED
     _show(records, options)
     if stop.requested:
         return INTERRUPTED
-    return FAILED if any(each.status == NOT_GATHERED for each in records) else GOOD
-
-
-def _programs(options: argparse.Namespace) -> list[Gatherer]:
-    if options.gatherers is not None:
-        return gatherers(options.gatherers, options.host)
-    # -P: the directory of the output is no place for modules.
-    return [
-        Gatherer(name, (sys.executable, "-P", "-m", f"reporter.collect.{name}")) for name in SHIPPED
-    ]
+    return FAILED if any(each.status == gatherers.FAILED for each in records) else GOOD
 
 
 def _show(records: list[GathererRecord], options: argparse.Namespace) -> None:

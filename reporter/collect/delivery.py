@@ -2,10 +2,11 @@
 
 import threading
 from pathlib import Path
-from typing import Self
+from queue import SimpleQueue
+from typing import NamedTuple, Self
 
-from reporter.collect.task import Stop, TaskFailure
 from reporter.common import log
+from reporter.common.lifecycle import Ending, Stop
 from reporter.common.link_log import say
 from reporter.errors import ReporterError
 from reporter.link import (
@@ -21,23 +22,30 @@ from reporter.link import (
 )
 
 
+class TaskFailure(NamedTuple):
+    """Why the output is not a result: words for people, a token for programs.
+
+    The files in the directory are delivered along with it.
+    """
+
+    text: str
+    cause: str
+
+
 class Link:
     """Says that the agent is alive, how far it is, and what it has, while it is entered."""
 
     def __init__(self, config: WorkerConfig, stop: Stop) -> None:
-        self._client = AggregatorClient(config, stop=stop, on_event=say)
+        self._client = AggregatorClient(config, stop=Ending(stop), on_event=say)
         interval = config.heartbeat_seconds
         self._heart = Heart(self._client, interval=interval, on_event=say) if interval else None
-        self._news = threading.Condition()
-        self._progress: Progress | None = None
-        self._over = False
-        # A delivery waits, and a task must not.
-        self._teller = threading.Thread(target=self._tell, name="progress", daemon=True)
+        self._news: SimpleQueue[Progress | None] = SimpleQueue()
 
     def __enter__(self) -> Self:
         if self._heart:
             self._heart.start()
-        self._teller.start()
+        # A delivery waits, and a task must not.
+        threading.Thread(target=self._send_progress, name="progress", daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -47,19 +55,18 @@ class Link:
         self._client.close()
 
     def tell(self, text: str, completed: int, total: int) -> None:
-        """Send this as the plugin's progress; what was not sent before it is skipped."""
-        with self._news:
-            self._progress = Progress(msg=text, total=total, completed=completed)
-            self._news.notify()
+        """Send this as the plugin's progress; what was not sent before it is skipped.
+
+        Never waits, never raises.
+        """
+        self._news.put(Progress(msg=text, total=total, completed=completed))
 
     def deliver(self, directory: Path, failure: TaskFailure | None) -> bool:
         """Send the directory as one archive; return whether the aggregator has a result.
 
         With a failure it goes along with a report of it.
         """
-        with self._news:
-            self._over = True
-            self._news.notify()
+        self._news.put(None)
         archive = ResultSource.from_directory(directory)
         try:
             if failure is None:
@@ -84,13 +91,10 @@ class Link:
             # Words without evidence are better than silence.
             return self._client.report_error(failure.text, failure.cause)
 
-    def _tell(self) -> None:
-        while True:
-            with self._news:
-                self._news.wait_for(lambda: self._progress is not None or self._over)
-                progress, self._progress = self._progress, None
-            if progress is None:
-                return
+    def _send_progress(self) -> None:
+        while (progress := self._news.get()) is not None:
+            if not self._news.empty():
+                continue
             try:
                 self._client.post_progress(progress)
             except ReporterError as error:

@@ -14,7 +14,7 @@ from reporter.cli.exits import FAILED, GOOD
 from reporter.cli.junit import Case, junit
 from reporter.cli.messages import tell
 from reporter.cli.table import table, terminal_columns
-from reporter.collect.snapshot_plugin import PLUGIN
+from reporter.collect.snapshot.rights import PLUGIN
 from reporter.common.text import clean
 from reporter.results.files import read_results
 from reporter.results.found import PluginResults, Results, Test

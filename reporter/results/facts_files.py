@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from reporter.collect.host.facts_file import LARGEST, NAME, read_facts_file
+from reporter.collect.host.compare import FILE, LARGEST, read_facts_file
 from reporter.runctl.archive import TARBALL
 from reporter.untar.archive import Archive
 from reporter.untar.values import Kind
@@ -53,7 +53,7 @@ def _in_directory(path: Path) -> Iterator[tuple[str, bytes | None]]:
     """Yield every path, and what is in it where it has our name."""
     for each in sorted(path.rglob("*")):
         data = None
-        if each.name == NAME and each.is_file():
+        if each.name == FILE and each.is_file():
             with each.open("rb") as file:
                 data = file.read(LARGEST + 1)
         yield str(each.relative_to(path)), data
@@ -67,7 +67,7 @@ def _in_file(path: Path) -> Iterator[tuple[str, bytes | None]]:
         archive = Archive(file, path.stat().st_size, TARBALL)
         for member in archive:
             name, data = b"/".join(member.path).decode(errors="replace"), None
-            if member.kind is Kind.FILE and member.path[-1] == NAME.encode():
+            if member.kind is Kind.FILE and member.path[-1] == FILE.encode():
                 data = bytearray()
                 for piece in archive.content():
                     if len(data) <= LARGEST:

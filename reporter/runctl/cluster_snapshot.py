@@ -8,10 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from reporter.cli.cluster import TIMEOUT, said
 from reporter.cli.exits import CannotTell
-from reporter.collect.snapshot.choice import choose
-from reporter.collect.snapshot.options import read_options
-from reporter.collect.snapshot.rights import remarks, rights
-from reporter.collect.snapshot_plugin import PLUGIN, prepared, snapshot_objects, without_user
+from reporter.collect.snapshot.options import choose, read_options
+from reporter.collect.snapshot.rights import (
+    PLUGIN,
+    prepared,
+    remarks,
+    rights,
+    snapshot_objects,
+    without_user,
+)
 from reporter.common.objects import section, text
 from reporter.errors import KubeError, NotFound
 from reporter.runctl.preflight import AT_ONCE

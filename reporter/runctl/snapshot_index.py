@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from reporter.collect.snapshot.paths import INDEX
+from reporter.collect.snapshot.files import INDEX
 from reporter.common.objects import items, number, section, text
 from reporter.runctl.archive import TARBALL
 from reporter.untar import Archive, BadArchive, Kind

@@ -19,17 +19,16 @@ from tests.fakekube import FakeKube, make_job, make_pod
 
 MB = 1_000_000
 CODE = """
-import json, resource, sys, threading
+import json, resource, sys
 from pathlib import Path
-from reporter.collect.snapshot_task import snapshot
-from reporter.collect.task import Work
 from reporter.collect.snapshot.options import SnapshotOptions
+from reporter.collect.snapshot.snapshot import take_snapshot
+from reporter.common.lifecycle import Stop
 from reporter.kube.api import KubeApi
 
 server, ca_file, token_file, out = sys.argv[1:]
 api = KubeApi.connect(server, ca_file=ca_file, token_file=token_file)
-work = Work(Path(out), {}, lambda *_: None, threading.Event())
-failure = snapshot(SnapshotOptions(), work, api)
+failure = take_snapshot(SnapshotOptions(), api, Path(out), lambda *_: None, Stop())
 assert failure is None, failure
 index = json.loads((Path(out) / "resources" / "index.json").read_text())
 assert index["complete"], index

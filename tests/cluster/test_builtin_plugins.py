@@ -7,7 +7,6 @@ import gzip
 import json
 import os
 import tarfile
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -18,9 +17,9 @@ import pytest
 import yaml
 
 from reporter.collect.snapshot.options import read_options
-from reporter.collect.snapshot_task import snapshot
-from reporter.collect.task import Work
+from reporter.collect.snapshot.snapshot import take_snapshot
 from reporter.common import schema
+from reporter.common.lifecycle import Stop
 from reporter.errors import Forbidden
 from reporter.kube.api import KubeApi
 from tests.aggregators.object_store import ObjectStore
@@ -239,7 +238,7 @@ def taken(api: KubeApi, out: Path, wished: dict[str, str]) -> dict[str, Any]:
     """Take a snapshot as the agent does; return its index."""
     options, _ = read_options({f"SNAPSHOT_{name}": value for name, value in wished.items()})
     out.mkdir()
-    failure = snapshot(options, Work(out, {}, lambda *_: None, threading.Event()), api)
+    failure = take_snapshot(options, api, out, lambda *_: None, Stop())
     assert failure is None, failure
     return dict(json.loads((out / "resources" / "index.json").read_text()))
 

@@ -4,9 +4,9 @@ import json
 import random
 from collections.abc import Iterator
 
-from reporter.collect.host import mounts, network, system
+from reporter.collect.host import parsers
 from reporter.collect.host.compare import lines
-from reporter.collect.host.numbers import count, decimal, hexadecimal, short, truth, whole, words
+from reporter.collect.host.parsers import count, decimal, hexadecimal, short, truth, whole, words
 from reporter.common import schema
 
 SEEDS = (
@@ -37,21 +37,21 @@ TOKENS += (
     "password=",
 )
 PARTS = {
-    "os": system.os_release,
-    "cpu": system.cpu,
-    "memory": system.memory,
-    "swaps": system.swaps,
-    "load": system.load,
-    "mounts": lambda text: mounts.mounts(text)[0],
+    "os": parsers.os_release,
+    "cpu": parsers.cpu,
+    "memory": parsers.memory,
+    "swaps": parsers.swaps,
+    "load": parsers.load,
+    "mounts": lambda text: parsers.mounts(text)[0],
 }
 NETWORK = {
-    "ipv4_addresses": network.ipv4_addresses,
-    "ipv6_addresses": network.ipv6_addresses,
-    "ipv4_routes": network.ipv4_routes,
-    "ipv6_routes": network.ipv6_routes,
-    "resolver": network.resolver,
+    "ipv4_addresses": parsers.ipv4_addresses,
+    "ipv6_addresses": parsers.ipv6_addresses,
+    "ipv4_routes": parsers.ipv4_routes,
+    "ipv6_routes": parsers.ipv6_routes,
+    "resolver": parsers.resolver,
 }
-NUMBERS = (whole, decimal, hexadecimal, truth, count, short, system.boot_time)
+NUMBERS = (whole, decimal, hexadecimal, truth, count, short, parsers.boot_time)
 
 
 def mutations(seed: int, how_many: int) -> Iterator[str]:
@@ -79,13 +79,13 @@ def facts_of(text: str) -> dict[str, object]:
         **{name: parse(text) for name, parse in PARTS.items()},
         "network": {name: parse(text) for name, parse in NETWORK.items()},
         "kernel": {
-            "command_line": system.arguments(text),
-            "file_systems": system.filesystems(text),
+            "command_line": parsers.arguments(text),
+            "file_systems": parsers.filesystems(text),
         },
-        "modules": system.modules(text),
+        "modules": parsers.modules(text),
         "container_runtimes": words(text),
-        "pressure": {"cpu": system.pressure(text)},
-        "virtualisation": system.virtualisation(text, text, [], "") or "none",
+        "pressure": {"cpu": parsers.pressure(text)},
+        "virtualisation": parsers.virtualisation({"system_vendor": text}, [], text) or "none",
     }
 
 

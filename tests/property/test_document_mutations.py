@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from reporter.collect.host.compare import differences, lines
-from reporter.collect.host.facts_file import read_facts_file
+from reporter.collect.host.compare import differences, lines, read_facts_file
 from reporter.collect.snapshot.redact import redact, redact_text
 from reporter.errors import Unavailable
 from reporter.kube.list_items import ListItems

@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 
 from reporter.aggregator.tarball.content import Folder
-from reporter.collect.snapshot.paths import TOP
+from reporter.collect.snapshot.files import TOP
 from reporter.run.plan import GLOBAL, Key
 from reporter.run.record import Rank, Record
 from reporter.run.state import Snapshot

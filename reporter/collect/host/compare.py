@@ -2,11 +2,15 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
+
+from reporter.common.objects import json_object
 
 Facts = Mapping[str, Any]
 
+FILE: Final = "facts.json"
+LARGEST: Final = 4 * 1024 * 1024
+"""Bytes of the file of a node."""
 ABSENT: Final = "absent"
 _KEYS: Final = ("name", "path", "address", "destination")
 _ORDERED: Final = frozenset({"network.resolver.nameservers", "network.resolver.search"})
@@ -41,8 +45,13 @@ _OWN: Final = (
 """What every machine has of its own, or what changes with the minute."""
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+def read_facts_file(data: bytes) -> Facts | None:
+    """Return facts of our format; whatever a plugin of somebody else calls so is none."""
+    facts = json_object(data) if len(data) <= LARGEST else None
+    return facts if facts and facts.get("api_version") == "v1" and "collected_at" in facts else None
+
+
+class Difference(NamedTuple):
     """A fact that is not the same on all nodes.
 
     `values` has the nodes by value, the most frequent first; `majority` is the value of more than
@@ -68,23 +77,20 @@ def differences(nodes: Mapping[str, Facts], *, own: bool = False) -> list[Differ
 
     A node whose facts are partial may lack one: that counts as a value, `absent`.
     """
-    facts: dict[str, dict[str, list[str]]] = {}
-    for node, told in nodes.items():
-        for name, value in dict(_lines("", told)).items():
-            facts.setdefault(name, {}).setdefault(value, []).append(node)
+    facts: dict[str, dict[str, set[str]]] = {}
+    for node, known in nodes.items():
+        for name, value in dict(_lines("", known)).items():
+            if own or not _is_own(name):
+                facts.setdefault(name, {}).setdefault(value, set()).add(node)
     found = []
-    for name in sorted(facts):
-        if _is_own(name) and not own:
-            continue
-        values = facts[name]
-        if missing := nodes.keys() - {node for having in values.values() for node in having}:
-            values.setdefault(ABSENT, []).extend(missing)
-        if len(values) < 2:
-            continue
-        ranked = sorted(values, key=lambda value: (-len(values[value]), value))
-        majority = ranked[0] if 2 * len(values[ranked[0]]) > len(nodes) else None
-        having = {value: tuple(sorted(values[value])) for value in ranked}
-        found.append(Difference(name, majority, having))
+    for name, values in sorted(facts.items()):
+        if missing := nodes.keys() - set().union(*values.values()):
+            values.setdefault(ABSENT, set()).update(missing)
+        if len(values) > 1:
+            ranked = sorted(values, key=lambda value: (-len(values[value]), value))
+            majority = ranked[0] if 2 * len(values[ranked[0]]) > len(nodes) else None
+            having = {value: tuple(sorted(values[value])) for value in ranked}
+            found.append(Difference(name, majority, having))
     return found
 
 
@@ -94,44 +100,35 @@ def _lines(name: str, value: Any) -> Iterator[tuple[str, str]]:
             # Names of sysctls have dots of their own.
             yield from _lines(f"{name}.{key}" if name else str(key), each)
     elif not isinstance(value, list):
-        yield name, _shown(value)
+        yield name, _text(value)
     elif name in _ORDERED:
-        yield name, " ".join(map(_shown, value))
+        yield name, " ".join(map(_text, value))
     else:
-        labels = _Labels()
+        given: Counter[str] = Counter()
         for at, each in enumerate(value):
             if isinstance(each, Mapping):
                 key = next((str(each[key]) for key in _KEYS if key in each), str(at))
                 rest = {k: v for k, v in each.items() if v != key} or {"there": True}
-                yield from _lines(f"{name}[{labels.new(key)}]", rest)
+                yield from _lines(f"{name}[{_label(key, given)}]", rest)
                 continue
-            key, _, told = _shown(each).partition("=")
-            if key and told:
-                yield f"{name}[{labels.new(key)}]", told
+            key, _, setting = _text(each).partition("=")
+            if key and setting:
+                yield f"{name}[{_label(key, given)}]", setting
             else:
-                yield f"{name}[{_shown(each)}]", "yes"
+                yield f"{name}[{_text(each)}]", "yes"
 
 
-class _Labels:
-    """Tells apart what has the same name in a list: the second is `name (2)`."""
-
-    def __init__(self) -> None:
-        self._used: set[str] = set()
-        self._counted: Counter[str] = Counter()
-
-    def new(self, key: str) -> str:
-        """Return a name that was not given yet."""
-        label = key
-        while True:
-            self._counted[key] += 1
-            if self._counted[key] > 1:
-                label = f"{key} ({self._counted[key]})"
-            if label not in self._used:
-                self._used.add(label)
-                return label
+def _label(key: str, given: Counter[str]) -> str:
+    """Tell apart what has the same name in a list: the second is `name (2)`."""
+    label = key
+    while label in given:
+        given[key] += 1
+        label = f"{key} ({given[key]})"
+    given[label] += 1
+    return label
 
 
-def _shown(value: Any) -> str:
+def _text(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return str(value)

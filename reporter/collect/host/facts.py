@@ -1,19 +1,26 @@
-"""The facts of a machine, section by section."""
+"""The gatherer `host`: what a machine is, as `facts.json` of the published schema `facts.v1`.
 
+Pure Python: only files below `GATHER_HOST_ROOT` are read, nothing that lies there is executed, and
+what cannot be known is left out.
+"""
+
+import ctypes
+import json
 import os
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from reporter import __version__
-from reporter.collect.host import clock, devices, mounts, network, programs, system
-from reporter.collect.host.numbers import count, decimal, known, natural, short, truth, words
-from reporter.collect.host.sources import Sources
+from reporter.collect.host import devices, parsers
+from reporter.collect.host.compare import FILE
+from reporter.collect.host.parsers import Facts, count, decimal, known, natural, short, truth, words
+from reporter.collect.rooted import Sources
 
-Facts = dict[str, Any]
-
+COMPLETE, PARTIAL = 0, 1
 _SYSCTLS: Final = (
     "fs.file-max",
     "fs.inotify.max_user_instances",
@@ -47,51 +54,98 @@ _NETWORK_SYSCTLS: Final = (
 )
 _CGROUPS: Final = ("kubepods", "kubepods.slice", "system.slice", "runtime.slice")
 _BOOT_ID: Final = "proc/sys/kernel/random/boot_id"
+_RUNTIMES: Final = {
+    "containerd": "containerd",
+    "crio": "cri-o",
+    "dockerd": "docker",
+    "cri-dockerd": "cri-dockerd",
+    "k3s-server": "k3s",
+    "k3s-agent": "k3s",
+}
+_CLOCKS: Final = {
+    "chronyd": "chrony",
+    "ntpd": "ntpd",
+    "ntpd-rs": "ntpd-rs",
+    "systemd-timesyn": "systemd-timesyncd",
+    "ptp4l": "ptp4l",
+}
+_CONFIGURATION: Final = (
+    "etc/containerd/config.toml",
+    "etc/crio/crio.conf",
+    "etc/docker/daemon.json",
+    "etc/kubernetes/kubelet.conf",
+    "etc/kubernetes/kubelet/config.json",
+    "etc/rancher/k3s/config.yaml",
+)
+_MOST_PROCESSES: Final = 32_768
+
+
+def main(environ: Mapping[str, str]) -> int:
+    """Write the facts; return 0 if they are complete, 1 if something could not be read."""
+    root = Path(environ.get("GATHER_HOST_ROOT") or "/")
+    found = facts(root, environ.get("NODE_NAME", ""))
+    document = json.dumps(found, ensure_ascii=False, allow_nan=False, indent=1).encode()
+    (Path(environ.get("GATHER_OUT") or ".") / FILE).write_bytes(document + b"\n")
+    for problem in found.get("problems", ()):
+        print(f"{problem['path']}: {problem['error']}", file=sys.stderr)
+    return PARTIAL if found.get("problems") else COMPLETE
 
 
 def facts(root: Path, node: str) -> Facts:
     """Return what is known of the machine whose files are below `root`. Never raises OSError."""
     sources = Sources(root)
+    read = sources.parsed
     live = _is_this_machine(sources)
-    mounted, of_containers = sources.parsed("proc/1/mounts", mounts.mounts, needed=True) or ([], 0)
-    processor = sources.parsed("proc/cpuinfo", system.cpu, needed=True) or {}
+    mounted, of_containers = read("proc/1/mounts", parsers.mounts, needed=True) or ([], 0)
+    processor = read("proc/cpuinfo", parsers.cpu, needed=True) or {}
     firmware = devices.firmware(sources)
-    names = programs.processes(sources)
+    processes = _processes(sources)
     found = {
         "api_version": "v1",
         "collected_at": datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
         "collector": f"status-reporter {__version__}",
         **known(
             node=short(node),
-            hostname=sources.parsed("etc/hostname", short),
-            machine_id=sources.parsed("etc/machine-id", short),
+            hostname=read("etc/hostname", short),
+            machine_id=read("etc/machine-id", short),
             os=_os(sources),
             kernel=_kernel(sources, live=live),
             boot=_boot(sources),
             cpu=_cpu(sources, processor),
-            memory=sources.parsed("proc/meminfo", system.memory, needed=True),
-            swaps=sources.parsed("proc/swaps", system.swaps),
+            memory=read("proc/meminfo", parsers.memory, needed=True),
+            swaps=read("proc/swaps", parsers.swaps),
             disks=devices.disks(sources),
-            file_systems=_file_systems(sources, live=live),
+            file_systems=_file_systems(sources) if live else None,
             mounts=mounted,
             container_mounts=of_containers or None,
             network=_network(sources),
             cgroup=_cgroup(sources, mounted),
-            **programs.programs(sources, names),
+            kubelet=_kubelet(sources, processes.get("kubelet")),
+            container_runtimes=_names(_RUNTIMES, processes),
+            configuration_files=[f"/{each}" for each in _CONFIGURATION if sources.exists(each)],
             sysctls=_sysctls(sources, own_network=live and _own_network(root)),
-            modules=sources.parsed("proc/modules", system.modules),
+            modules=read("proc/modules", parsers.modules),
             security=_security(sources),
-            load=sources.parsed("proc/loadavg", system.load),
-            pressure=_pressure(sources),
+            load=read("proc/loadavg", parsers.load),
+            pressure=known(
+                **{
+                    kind: read(f"proc/pressure/{kind}", parsers.pressure)
+                    for kind in ("cpu", "io", "memory")
+                }
+            ),
             time=known(
-                **_time(sources), **(clock.state() if live else {}), **programs.time_sources(names)
+                zone=_zone(sources),
+                clock_source=read(
+                    "sys/devices/system/clocksource/clocksource0/current_clocksource", short
+                ),
+                **(_clock() if live else {}),
+                sources=_names(_CLOCKS, processes),
             ),
             firmware=firmware,
-            virtualisation=system.virtualisation(
-                firmware.get("system_vendor", ""),
-                firmware.get("product_name", ""),
+            virtualisation=parsers.virtualisation(
+                firmware,
                 processor.get("flags", []),
-                sources.text("sys/hypervisor/type") or "",
+                read("sys/hypervisor/type", str) or "",
             ),
             pci_devices=devices.pci(sources),
         ),
@@ -105,66 +159,80 @@ def _is_this_machine(sources: Sources) -> bool:
         ours = Path("/", _BOOT_ID).read_text()
     except OSError:
         return False
-    return sources.text(_BOOT_ID) == ours
+    return sources.parsed(_BOOT_ID, str) == ours
+
+
+def _processes(sources: Sources) -> dict[str, str]:
+    """Return the process ids by name, of several of a name the lowest."""
+    found: dict[str, str] = {}
+    ids = sorted((each for each in sources.names("proc") if each.isdigit()), key=int)
+    for each in ids[:_MOST_PROCESSES]:
+        try:
+            name = sources.files.read(f"proc/{each}/comm", 64).decode(errors="replace").strip()
+        except OSError:
+            continue  # it has ended meanwhile
+        found.setdefault(name, each)
+    return found
+
+
+def _names(programs: Mapping[str, str], processes: Mapping[str, str]) -> list[str]:
+    return sorted({name for process, name in programs.items() if process in processes})
 
 
 def _os(sources: Sources) -> Facts | None:
     for path in ("etc/os-release", "usr/lib/os-release"):
-        if found := sources.parsed(path, system.os_release):
+        if found := sources.parsed(path, parsers.os_release):
             return found
-    sources.text("usr/lib/os-release", needed=True)
-    return None
+    return sources.parsed("usr/lib/os-release", parsers.os_release, needed=True)
 
 
 def _kernel(sources: Sources, *, live: bool) -> Facts:
+    read, at = sources.parsed, "proc/sys/kernel"
     return known(
-        release=sources.parsed("proc/sys/kernel/osrelease", short, needed=True),
-        version=sources.parsed("proc/sys/kernel/version", short),
-        architecture=sources.parsed("proc/sys/kernel/arch", short)
-        or (os.uname().machine if live else None),
-        command_line=sources.parsed("proc/cmdline", system.arguments),
-        tainted=sources.parsed("proc/sys/kernel/tainted", natural),
-        file_systems=sources.parsed("proc/filesystems", system.filesystems),
+        release=read(f"{at}/osrelease", short, needed=True),
+        version=read(f"{at}/version", short),
+        architecture=read(f"{at}/arch", short) or (os.uname().machine if live else None),
+        command_line=read("proc/cmdline", parsers.arguments),
+        tainted=read(f"{at}/tainted", natural),
+        file_systems=read("proc/filesystems", parsers.filesystems),
     )
 
 
 def _boot(sources: Sources) -> Facts:
-    at = sources.parsed("proc/stat", system.boot_time)
-    up = sources.parsed("proc/uptime", lambda text: decimal(text.partition(" ")[0]))
+    at = sources.parsed("proc/stat", parsers.boot_time)
     return known(
         id=sources.parsed(_BOOT_ID, short),
         at=None if at is None else time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at)),
-        uptime_seconds=up,
+        uptime_seconds=sources.parsed("proc/uptime", lambda text: decimal(text.partition(" ")[0])),
     )
 
 
 def _cpu(sources: Sources, processor: Facts) -> Facts:
     home = "sys/devices/system"
     weak = f"{home}/cpu/vulnerabilities"
-    found = {name: sources.parsed(f"{weak}/{name}", short) for name in sources.names(weak)}
     return known(
         **processor,
         online=sources.parsed(f"{home}/cpu/online", count),
         numa_nodes=sources.parsed(f"{home}/node/online", count),
-        vulnerabilities={name: said for name, said in found.items() if said},
+        vulnerabilities=known(
+            **{name: sources.parsed(f"{weak}/{name}", short) for name in sources.names(weak)}
+        ),
     )
 
 
-def _file_systems(sources: Sources, *, live: bool) -> list[Facts]:
+def _file_systems(sources: Sources) -> list[Facts]:
     """Return the space of those that can be seen; a copy of files is on a disk of its own."""
-    found = []
-    for path in ("etc", "var/log") if live else ():
-        if (space := sources.space(path)) is not None:
-            found.append(
-                known(
-                    path=f"/{path}",
-                    size_bytes=space.f_blocks * space.f_frsize,
-                    available_bytes=space.f_bavail * space.f_frsize,
-                    inodes=space.f_files or None,
-                    inodes_available=space.f_favail if space.f_files else None,
-                )
-            )
-    return found
+    return [
+        known(
+            path=f"/{path}",
+            size_bytes=space.f_blocks * space.f_frsize,
+            available_bytes=space.f_bavail * space.f_frsize,
+            inodes=space.f_files or None,
+            inodes_available=space.f_favail if space.f_files else None,
+        )
+        for path in ("etc", "var/log")
+        if (space := sources.space(path)) is not None
+    ]
 
 
 def _network(sources: Sources) -> Facts:
@@ -172,45 +240,51 @@ def _network(sources: Sources) -> Facts:
     interfaces = devices.interfaces(sources)
     names = {each.get("name") for each in interfaces}
 
-    def own(each: Facts) -> bool:
+    def own(path: str, parse: Callable[[str], list[Facts]]) -> list[Facts]:
         # What is left out with its interface leads into a Pod.
-        return not names or each.get("interface") in names
-
-    def those(path: str, parse: Callable[[str], list[Facts]]) -> list[Facts]:
-        return list(filter(own, sources.parsed(path, parse) or ()))
+        found = sources.parsed(path, parse) or []
+        return [each for each in found if not names or each.get("interface") in names]
 
     return known(
         interfaces=interfaces,
-        ipv4_addresses=sources.parsed(f"{at}/fib_trie", network.ipv4_addresses, needed=True),
-        ipv6_addresses=those(f"{at}/if_inet6", network.ipv6_addresses),
-        ipv4_routes=those(f"{at}/route", network.ipv4_routes),
-        ipv6_routes=those(f"{at}/ipv6_route", network.ipv6_routes),
-        resolver=sources.parsed("etc/resolv.conf", network.resolver),
+        ipv4_addresses=sources.parsed(f"{at}/fib_trie", parsers.ipv4_addresses, needed=True),
+        ipv6_addresses=own(f"{at}/if_inet6", parsers.ipv6_addresses),
+        ipv4_routes=own(f"{at}/route", parsers.ipv4_routes),
+        ipv6_routes=own(f"{at}/ipv6_route", parsers.ipv6_routes),
+        resolver=sources.parsed("etc/resolv.conf", parsers.resolver),
     )
 
 
 def _cgroup(sources: Sources, mounted: list[Facts]) -> Facts:
-    limits = {}
-    for group in _CGROUPS:
-        at = f"sys/fs/cgroup/{group}"
-        limits[f"/{group}"] = known(
-            cpu_max=sources.parsed(f"{at}/cpu.max", short),
-            memory_max_bytes=sources.parsed(f"{at}/memory.max", natural),
-            pids_max=sources.parsed(f"{at}/pids.max", natural),
+    read, home = sources.parsed, "sys/fs/cgroup"
+    limits = {
+        f"/{group}": known(
+            cpu_max=read(f"{home}/{group}/cpu.max", short),
+            memory_max_bytes=read(f"{home}/{group}/memory.max", natural),
+            pids_max=read(f"{home}/{group}/pids.max", natural),
         )
+        for group in _CGROUPS
+    }
     return known(
-        version=mounts.cgroup_version(mounted),
-        controllers=sources.parsed("sys/fs/cgroup/cgroup.controllers", words),
-        limits={group: each for group, each in limits.items() if each},
+        version=parsers.cgroup_version(mounted),
+        controllers=read(f"{home}/cgroup.controllers", words),
+        limits=known(**limits),
     )
 
 
-def _sysctls(sources: Sources, *, own_network: bool) -> dict[str, str]:
+def _kubelet(sources: Sources, process: str | None) -> Facts | None:
+    """There are no versions but those that a command line has: nothing is executed."""
+    if process is None:
+        return None
+    flags = sources.parsed(f"proc/{process}/cmdline", parsers.arguments) or []
+    return {"running": True, **known(flags=flags[1:])}
+
+
+def _sysctls(sources: Sources, *, own_network: bool) -> Facts:
     """Return those of the machine; the kernel shows everybody those of their own network."""
     found = {}
     for name in (*_SYSCTLS, *(_NETWORK_SYSCTLS if own_network else ())):
-        path = f"proc/sys/{name.replace('.', '/')}"
-        if (said := sources.parsed(path, short)) is not None:
+        if said := sources.parsed(f"proc/sys/{name.replace('.', '/')}", short):
             found[name] = " ".join(said.split())
     return found
 
@@ -224,31 +298,61 @@ def _own_network(root: Path) -> bool:
 
 
 def _security(sources: Sources) -> Facts:
-    at = "sys/kernel/security"
+    read, at = sources.parsed, "sys/kernel/security"
     return known(
-        modules=sources.parsed(f"{at}/lsm", lambda text: words(text.replace(",", " "))),
-        selinux_enforcing=sources.parsed("sys/fs/selinux/enforce", truth),
-        apparmor_enabled=sources.parsed("sys/module/apparmor/parameters/enabled", truth),
-        seccomp_actions=sources.parsed("proc/sys/kernel/seccomp/actions_avail", words),
-        lockdown=sources.parsed(f"{at}/lockdown", short),
-        fips_enabled=sources.parsed("proc/sys/crypto/fips_enabled", truth),
+        modules=read(f"{at}/lsm", lambda text: words(text.replace(",", " "))),
+        selinux_enforcing=read("sys/fs/selinux/enforce", truth),
+        apparmor_enabled=read("sys/module/apparmor/parameters/enabled", truth),
+        seccomp_actions=read("proc/sys/kernel/seccomp/actions_avail", words),
+        lockdown=read(f"{at}/lockdown", short),
+        fips_enabled=read("proc/sys/crypto/fips_enabled", truth),
     )
 
 
-def _pressure(sources: Sources) -> Facts:
-    return known(
-        **{
-            kind: sources.parsed(f"proc/pressure/{kind}", system.pressure)
-            for kind in ("cpu", "io", "memory")
-        }
-    )
-
-
-def _time(sources: Sources) -> Facts:
+def _zone(sources: Sources) -> str | None:
     zone = sources.target("etc/localtime") or ""
-    return known(
-        zone=short(zone.partition("/zoneinfo/")[2]) or sources.parsed("etc/timezone", short),
-        clock_source=sources.parsed(
-            "sys/devices/system/clocksource/clocksource0/current_clocksource", short
-        ),
+    return short(zone.partition("/zoneinfo/")[2]) or sources.parsed("etc/timezone", short)
+
+
+class _Timex(ctypes.Structure):
+    """struct timex of adjtimex(2); the members behind are not read."""
+
+    _fields_ = (
+        ("modes", ctypes.c_uint),
+        ("offset", ctypes.c_long),
+        ("freq", ctypes.c_long),
+        ("maxerror", ctypes.c_long),
+        ("esterror", ctypes.c_long),
+        ("status", ctypes.c_int),
+        ("rest", ctypes.c_char * 256),
     )
+
+
+_UNSYNCHRONISED: Final = 0x0040
+_NANOSECONDS: Final = 0x2000
+_CLOCK_ERROR: Final = 5
+
+
+def _clock() -> Facts:
+    """Return whether the kernel says that somebody keeps its clock right, and how well."""
+    try:
+        ask = ctypes.CDLL(None).adjtimex
+    except (OSError, AttributeError):
+        return {}
+    timex = _Timex()
+    said = ask(ctypes.byref(timex))
+    if said < 0:
+        return {}
+    if said == _CLOCK_ERROR or timex.status & _UNSYNCHRONISED:
+        # The other numbers are those of a clock that nobody keeps.
+        return {"synchronised": False}
+    return {
+        "synchronised": True,
+        "offset_seconds": timex.offset / (1e9 if timex.status & _NANOSECONDS else 1e6),
+        "estimated_error_seconds": timex.esterror / 1e6,
+        "maximum_error_seconds": timex.maxerror / 1e6,
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main(os.environ))

@@ -1,160 +1,217 @@
-"""One resource: its pages, one after the other, blanked and written object by object."""
+"""The one pager: lists resources, blanks their objects and writes them, one by one."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any, BinaryIO, Protocol
+from pathlib import Path
+from random import random
+from typing import Any, Final, ParamSpec, TypeVar
 
-from reporter.collect.snapshot.choice import is_secrets
-from reporter.collect.snapshot.index import Collected
-from reporter.collect.snapshot.limits import Course, SnapshotEnded
+from reporter.collect.snapshot.files import Folder, ListFiles
+from reporter.collect.snapshot.index import Collected, Truncated
+from reporter.collect.snapshot.options import is_secrets
 from reporter.collect.snapshot.redact import redact, secret_metadata
-from reporter.collect.snapshot.tree import ListFiles, Site
+from reporter.common.lifecycle import Stop
 from reporter.common.objects import section, text
-from reporter.errors import Expired, Forbidden, KubeError, NotFound, TooLarge
-from reporter.kube.reading import LIMIT, Ask, Page
+from reporter.common.retry import next_delay
+from reporter.errors import (
+    Expired,
+    Forbidden,
+    KubeError,
+    NotFound,
+    TooLarge,
+    Unauthorized,
+    Unavailable,
+)
+from reporter.kube.reading import Ask, Reading, in_memory_first
 from reporter.kube.resources import Resource
 
-SPLIT = 10
+P = ParamSpec("P")
+T = TypeVar("T")
+Objects = Iterator[dict[str, Any]]
+
+_TRIES: Final = 6
+_SPLIT: Final = 10
 """How many times smaller the next try at a page is that was too large."""
+_NAMESPACE: Final = "/api/v1/namespaces/{name}"
 
 
-class Pages(Protocol):
-    """What is asked of the API server."""
-
-    def page(self, ask: Ask, *, spool: Callable[[], BinaryIO] = ...) -> Page:
-        """Return a page of a list."""
-
-
-def objects_of(
-    api: Pages, course: Course, ask: Ask, spool: Callable[[], BinaryIO]
-) -> Iterator[dict[str, Any]]:
-    """Yield the objects of a list, to its end even where that is no longer of one moment."""
-    while True:
-        try:
-            page = course.tried(partial(api.page, ask, spool=spool))
-        except Expired as error:
-            if not error.more:
-                raise
-            ask = replace(ask, more=error.more)
-            continue
-        try:
-            yield from page
-        finally:
-            page.close()
-        if not page.more:
-            return
-        ask = replace(ask, more=page.more)
+def going_on(_: str | None, error: Expired) -> str:
+    """Return where to go on with a list that is no longer of one moment."""
+    if not error.more:
+        raise error
+    return error.more
 
 
-class Collecting:
-    """Collects resources. Threads share it, each with another resource.
+class Server:
+    """An API server that is asked again where that may help, until the snapshot has to end.
 
-    `namespaces` None means all; `gone` says of one whether it is not there any more. `most` is the
-    bytes that a resource may have.
+    Threads share it. Its methods raise KubeError, and `Truncated` at the end. Pages lie in `out`
+    while they are read: the container has no other directory to write to, and nameless files are
+    not packed.
     """
 
-    def __init__(
-        self,
-        api: Pages,
-        site: Site,
-        *,
-        most: int,
-        namespaces: Sequence[str] | None,
-        gone: Callable[[str], bool],
-        spool: Callable[[], BinaryIO],
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._api, self._site, self._course = api, site, site.course
-        self._most, self._namespaces, self._gone = most, namespaces, gone
-        self._spool, self._clock = spool, clock
+    def __init__(self, api: Reading, out: Path, stop: Stop, seconds: float) -> None:
+        self.api, self._stop, self._deadline = api, stop, time.monotonic() + seconds
+        self._spool = partial(in_memory_first, str(out))
 
-    def collect(self, resource: Resource) -> Collected:
-        """Collect a resource; what stands in the way is told, and what came before is kept."""
-        found, began = Collected(), self._clock()
-        files = ListFiles(self._site, resource, self._most)
-        try:
-            if self._namespaces is None or not resource.namespaced:
-                self._whole(resource, None, files, found)
-            else:
-                self._each(resource, self._namespaces, files, found)
-        except SnapshotEnded as why:
-            found.truncated = str(why)
-        except KubeError as error:
-            found.error = str(error)
-        except (ValueError, RecursionError, OSError) as error:
-            found.error = f"{type(error).__name__}: {error}"
-        finally:
-            try:
-                files.close()
-            except OSError as error:
-                found.error = found.error or f"{type(error).__name__}: {error}"
-        found.count, found.size = files.count, files.size
-        found.seconds = self._clock() - began
-        return found
+    def why_ended(self) -> str:
+        """Say why nothing more is to be done; nothing while it goes on."""
+        if self._stop.requested:
+            return "terminated"
+        return "out of time" if time.monotonic() >= self._deadline else ""
 
-    def _each(
-        self, resource: Resource, namespaces: Sequence[str], files: ListFiles, found: Collected
-    ) -> None:
-        """Read a list in each namespace. A refusal in one does not affect the others."""
-        for namespace in namespaces:
-            try:
-                self._whole(resource, namespace, files, found)
-            except (Forbidden, NotFound) as error:
-                if not self._gone(namespace):
-                    found.error = str(error)
-            if found.truncated:
-                return
+    def go_on(self) -> None:
+        """Raise `Truncated` if nothing more is to be done."""
+        if why := self.why_ended():
+            raise Truncated(why)
 
-    def _whole(
-        self, resource: Resource, namespace: str | None, files: ListFiles, found: Collected
-    ) -> None:
-        """Read all pages of a list. One that took too long is restarted once, then goes on."""
-        again, limit, more, redacted = True, LIMIT, "", found.redacted
+    def tried(self, request: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
+        """Make a request, again where that may help."""
+        attempt = 0
         while True:
-            ask = Ask(resource, namespace, limit, more, metadata_only=is_secrets(resource))
+            self.go_on()
+            attempt += 1
             try:
-                page = self._course.tried(partial(self._api.page, ask, spool=self._spool))
-            except TooLarge:
-                if limit == 1:
+                return request(*arguments, **named)
+            except (Expired, TooLarge):
+                raise
+            except (Unavailable, Unauthorized) as error:
+                self.go_on()
+                left = self._deadline - time.monotonic()
+                delay = next_delay(attempt, random, retry_after=error.retry_after, remaining=left)
+                if attempt == _TRIES or delay is None:
                     raise
-                limit = max(1, limit // SPLIT)
+            end = time.monotonic() + delay
+            while (left := end - time.monotonic()) > 0 and not self.why_ended():
+                time.sleep(min(left, 0.2))  # a signal handler wakes nobody here
+
+    def objects(
+        self, ask: Ask, expired: Callable[[str | None, Expired], str] = going_on
+    ) -> Objects:
+        """Yield the objects of a list to its end.
+
+        `expired` returns where to go on after an answer that the list is too old.
+        """
+        while True:
+            try:
+                page = self.tried(self.api.page, ask, spool=self._spool)
+            except TooLarge:
+                if ask.limit == 1:
+                    raise
+                ask = replace(ask, limit=max(1, ask.limit // _SPLIT))
                 continue
             except Expired as error:
-                if again:
-                    again, more = False, ""
-                    files.discard(namespace)
-                    found.redacted = redacted
-                    continue
-                if not error.more:
-                    raise
-                found.inconsistent, more = True, error.more
+                ask = replace(ask, more=expired(ask.namespace, error))
                 continue
-            try:
+            with closing(page):
                 for each in page:
-                    self._course.go_on()
-                    self._keep(resource, each, files, found)
-                    if found.truncated:
-                        return
-                more = page.more
-            finally:
-                page.close()
-            if not more:
+                    self.go_on()
+                    yield each
+            if not page.more:
                 return
+            ask = replace(ask, more=page.more)
 
-    def _keep(
-        self, resource: Resource, each: dict[str, Any], files: ListFiles, found: Collected
-    ) -> None:
-        if is_secrets(resource):
-            kept, blanked = secret_metadata(each)
+
+class Namespaces:
+    """The namespaces that are collected; None means all. Threads share it.
+
+    Those that were chosen by name (`watched`) may go away meanwhile, and with them the right to
+    read there. `gone` says why of each, also where it cannot be told.
+    """
+
+    def __init__(self, server: Server, names: Sequence[str] | None, watched: Sequence[str]) -> None:
+        self._server, self._names, self._watched = server, names, watched
+        self.gone: dict[str, str] = {}
+
+    def objects(
+        self,
+        ask: Ask,
+        found: Collected,
+        expired: Callable[[str | None, Expired], str] = going_on,
+    ) -> Objects:
+        """Yield the objects of a list in each namespace, or where they have none.
+
+        A refusal in one does not affect the others; it is noted, if the namespace is still there.
+        """
+        if self._names is None or not ask.resource.namespaced:
+            yield from self._server.objects(ask, expired)
+            return
+        for name in self._names:
+            try:
+                yield from self._server.objects(replace(ask, namespace=name), expired)
+            except (Forbidden, NotFound) as error:
+                if not self._is_gone(name):
+                    found.error = str(error)
+
+    def look(self) -> None:
+        """Look at all of them: what is in a namespace goes before it refuses to be read."""
+        for name in self._watched:
+            try:
+                self._look(name)
+            except KubeError as error:
+                self.gone[name] = str(error)
+
+    def _is_gone(self, name: str) -> bool:
+        """Say whether it is why something was refused there."""
+        if name in self._watched:
+            with suppress(KubeError):
+                self._look(name)
+        return name in self.gone
+
+    def _look(self, name: str) -> None:
+        if name in self.gone:
+            return
+        try:
+            found = self._server.tried(self._server.api.document, _NAMESPACE, {"name": name})
+        except NotFound:
+            self.gone[name] = "it was deleted"
+        except Forbidden as error:
+            # A Role goes with its namespace.
+            self.gone[name] = f"it was deleted, or the snapshot's Role in it: {error.said or error}"
         else:
-            metadata = each.get("metadata")
-            if isinstance(metadata, dict):
-                metadata.pop("managedFields", None)
-            kept = {"apiVersion": resource.api_version, "kind": resource.kind} | each
-            blanked = redact(kept)
-        namespace = text(section(kept, "metadata"), "namespace") if resource.namespaced else ""
-        found.truncated = files.add(namespace, kept)
-        if not found.truncated:
-            found.redacted += blanked
+            if text(section(found, "metadata"), "deletionTimestamp"):
+                self.gone[name] = "it is being deleted"
+
+
+def collect(folder: Folder, namespaces: Namespaces, most: int, resource: Resource) -> Collected:
+    """Write a resource, `most` bytes of it; what stands in the way is told, the rest is kept.
+
+    A list that took too long is restarted once, then goes on. Threads may do this, each with
+    another resource.
+    """
+    found, began = Collected(), time.monotonic()
+    files = ListFiles(folder, resource, most, found)
+    restarted = set[str | None]()
+
+    def expired(namespace: str | None, error: Expired) -> str:
+        if namespace not in restarted:
+            restarted.add(namespace)
+            files.discard(namespace)
+            return ""
+        more = going_on(namespace, error)
+        found.inconsistent = True
+        return more
+
+    with found.noting():
+        ask = Ask(resource, metadata_only=is_secrets(resource))
+        for each in namespaces.objects(ask, found, expired):
+            kept, blanked = _blanked(resource, each)
+            namespace = text(section(kept, "metadata"), "namespace") if resource.namespaced else ""
+            files.add(namespace, kept, blanked)
+    with found.noting():
+        files.close()
+    found.seconds = time.monotonic() - began
+    return found
+
+
+def _blanked(resource: Resource, found: dict[str, Any]) -> tuple[dict[str, Any], int]:
+    if is_secrets(resource):
+        return secret_metadata(found)
+    metadata = found.get("metadata")
+    if isinstance(metadata, dict):
+        metadata.pop("managedFields", None)
+    kept = {"apiVersion": resource.api_version, "kind": resource.kind} | found
+    return kept, redact(kept)

@@ -1,16 +1,22 @@
 """What a snapshot says of itself: `resources/index.json`."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any, Final
 
-from reporter.collect.snapshot.choice import LeftOut
+from reporter.collect.snapshot.options import Choice
 from reporter.common.objects import stamp
 from reporter.common.text import clean
+from reporter.errors import KubeError
 from reporter.kube.resources import DiscoveryTrouble, Resource
 
-VERSION: Final = 1
+_VERSION: Final = 1
 _WORDS: Final = 1024
+
+
+class Truncated(Exception):
+    """There is to be no more of it; the text says why."""
 
 
 @dataclass(slots=True)
@@ -34,26 +40,45 @@ class Collected:
         """Whether all of it is there."""
         return not self.truncated and not self.error
 
+    @contextmanager
+    def noting(self, whose: str = "") -> Iterator[None]:
+        """Note what goes wrong, and go on behind: what came before is kept."""
+        try:
+            yield
+        except Truncated as why:
+            self.truncated = str(why)
+        except KubeError as error:
+            self.error = f"{whose}{error}"
+        except (OSError, ValueError, RecursionError) as error:
+            self.error = f"{whose}{type(error).__name__}: {error}"
+
+    def add(self, part: "Collected") -> None:
+        """Add what became of a part; the first reason of each sort stays."""
+        self.count += part.count
+        self.size += part.size
+        self.redacted += part.redacted
+        self.truncated = self.truncated or part.truncated
+        self.error = self.error or part.error
+
     def document(self) -> dict[str, Any]:
         """Write it; what did not happen is left out."""
-        found: dict[str, Any] = {
+        found = {
+            "truncated": self.truncated,
+            "inconsistent": self.inconsistent,
+            "error": clean(self.error, _WORDS),
+        }
+        return {
             "count": self.count,
             "bytes": self.size,
             "seconds": round(self.seconds, 3),
             "redacted": self.redacted,
+            **{name: value for name, value in found.items() if value},
         }
-        if self.truncated:
-            found["truncated"] = self.truncated
-        if self.inconsistent:
-            found["inconsistent"] = True
-        if self.error:
-            found["error"] = clean(self.error, _WORDS)
-        return found
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
-    """Everything the index tells. Times are Unix seconds.
+@dataclass(slots=True, kw_only=True)
+class Index:
+    """Everything the index tells; filled while the snapshot goes on. Times are Unix seconds.
 
     `namespaces` None means all; `gone` has those that went away, and why that is thought. `parts`
     has what is no list: `hosts` and `podlogs`, where asked for. `stopped` says why not everything
@@ -61,50 +86,47 @@ class Told:
     """
 
     began: float
-    ended: float
-    server_version: str
-    resources: Sequence[tuple[Resource, Collected]]
-    left_out: Iterable[LeftOut]
-    troubles: Iterable[DiscoveryTrouble]
-    namespaces: Sequence[str] | None
-    gone: Mapping[str, str]
-    parts: dict[str, Collected]
+    server_version: str = ""
+    choice: Choice = field(default_factory=Choice)
+    found: dict[Resource, Collected] = field(default_factory=dict)
+    troubles: Sequence[DiscoveryTrouble] = ()
+    namespaces: Sequence[str] | None = None
+    gone: Mapping[str, str] = field(default_factory=dict)
+    parts: dict[str, Collected] = field(default_factory=dict)
     stopped: str = ""
     error: str = ""
 
-
-def index_document(told: Told) -> dict[str, Any]:
-    """Write the index."""
-    troubles = [
-        {"group": each.group, "version": each.version, "error": clean(each.text, _WORDS)}
-        for each in told.troubles
-    ]
-    gone = [
-        {"namespace": name, "error": clean(why, _WORDS)} for name, why in sorted(told.gone.items())
-    ]
-    parts = (*(found for _, found in told.resources), *told.parts.values())
-    said = told.stopped or told.error
-    document: dict[str, Any] = {
-        "version": VERSION,
-        "startedAt": stamp(told.began),
-        "endedAt": stamp(told.ended),
-        "serverVersion": told.server_version,
-        "complete": not (said or troubles or gone) and all(each.complete for each in parts),
-        "resources": [
-            {**_named(resource), **found.document()} for resource, found in told.resources
-        ],
-        "leftOut": [{**_named(each.resource), "reason": each.reason} for each in told.left_out],
-        "groupErrors": troubles,
-        "namespaceErrors": gone,
-        **{name: found.document() for name, found in told.parts.items()},
-    }
-    if told.namespaces is not None:
-        document["namespaces"] = list(told.namespaces)
-    if told.stopped:
-        document["stopped"] = told.stopped
-    if told.error:
-        document["error"] = clean(told.error, _WORDS)
-    return document
+    def document(self, ended: float) -> dict[str, Any]:
+        """Write it."""
+        missing = Collected(truncated=self.stopped or "not tried")
+        resources = [(each, self.found.get(each, missing)) for each in self.choice.chosen]
+        parts = (*(found for _, found in resources), *self.parts.values())
+        incomplete = self.stopped or self.error or self.troubles or self.gone
+        return {
+            "version": _VERSION,
+            "startedAt": stamp(self.began),
+            "endedAt": stamp(ended),
+            "serverVersion": self.server_version,
+            "complete": not incomplete and all(each.complete for each in parts),
+            "resources": [
+                {**_named(resource), **found.document()} for resource, found in resources
+            ],
+            "leftOut": [
+                {**_named(resource), "reason": reason} for resource, reason in self.choice.left_out
+            ],
+            "groupErrors": [
+                {"group": each.group, "version": each.version, "error": clean(each.text, _WORDS)}
+                for each in self.troubles
+            ],
+            "namespaceErrors": [
+                {"namespace": name, "error": clean(why, _WORDS)}
+                for name, why in sorted(self.gone.items())
+            ],
+            **{name: found.document() for name, found in self.parts.items()},
+            **({} if self.namespaces is None else {"namespaces": list(self.namespaces)}),
+            **({"stopped": self.stopped} if self.stopped else {}),
+            **({"error": clean(self.error, _WORDS)} if self.error else {}),
+        }
 
 
 def _named(resource: Resource) -> dict[str, Any]:

@@ -1,13 +1,13 @@
-"""The options of a snapshot: variables with their rules, read where they are set and used.
+"""The options of a snapshot, variables with their rules, and the resources that they choose.
 
 `status-ctl run` reads them before anything starts, because the rights depend on them, and the agent
 reads the same ones in its container.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from reporter.common import label_selector
 from reporter.kube.resources import Resource
@@ -18,8 +18,7 @@ _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 _PATTERN = re.compile(r"(\*|[a-z0-9-]{1,63})(\.(\*|[a-z0-9][-a-z0-9.]{0,252}))?")
 
 
-@dataclass(frozen=True, slots=True)
-class Pattern:
+class Pattern(NamedTuple):
     """Names resources: `pods`, `pods.core`, `deployments.apps`, `*.example.com`; `*` is all.
 
     A plural alone means every group's, as one seldom knows them by heart.
@@ -33,8 +32,8 @@ class Pattern:
         return self.plural in {"*", resource.plural} and self.group in {"*", resource.group}
 
 
-def _setting(means: str, default: Any, read: Callable[[str], Any]) -> Any:
-    return field(default=default, metadata={"means": means, "read": read})
+def _setting(default: Any, read: Callable[[str], Any]) -> Any:
+    return field(default=default, metadata={"read": read})
 
 
 def _patterns(text: str) -> tuple[Pattern, ...]:
@@ -61,15 +60,16 @@ def _selector(text: str) -> str:
 
 
 def _switch(text: str) -> bool:
-    if text not in {"true", "false"}:
-        raise ValueError("must be true or false")
-    return text == "true"
+    return _one_of("true", "false")(text) == "true"
 
 
-def _secrets(text: str) -> str:
-    if text not in {"none", "metadata"}:
-        raise ValueError("must be none or metadata")
-    return text
+def _one_of(*words: str) -> Callable[[str], str]:
+    def read(text: str) -> str:
+        if text not in words:
+            raise ValueError(f"must be {' or '.join(words)}")
+        return text
+
+    return read
 
 
 def _whole(low: int, high: int) -> Callable[[str], int]:
@@ -83,27 +83,24 @@ def _whole(low: int, high: int) -> Callable[[str], int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotOptions:
-    """What to collect, and how much of it. The variables are these names in capitals."""
+    """What to collect, and how much of it. The variables are these names in capitals.
 
-    resources: tuple[Pattern, ...] = _setting("resources to collect; all if not set", (), _patterns)
-    exclude: tuple[Pattern, ...] = _setting("resources to leave out", (), _patterns)
-    namespaces: tuple[str, ...] = _setting("namespaces to collect; all if not set", (), _names)
-    namespace_selector: str = _setting(
-        "labels of the namespaces to collect; all if not set", "", _selector
-    )
-    secrets: str = _setting("Secrets: `none`, or their `metadata`", "none", _secrets)
-    kubelet: bool = _setting("the kubelets' configuration and health", False, _switch)
-    pod_logs: bool = _setting("the logs of Pods", False, _switch)
-    log_kib: int = _setting("newest KiB of each log", 1024, _whole(1, 2**20))
-    resource_mib: int = _setting("most MiB of a resource", 256, _whole(1, 2**20))
-    total_mib: int = _setting("most MiB of all files", 1024, _whole(1, 2**20))
-    max_files: int = _setting("most files", 15_000, _whole(100, 10_000_000))
-    seconds: int = _setting("how long it may take", 2_700, _whole(1, 31_536_000))
+    `resources` and `namespaces` empty mean all of them. `log_kib` is of each log, `resource_mib` of
+    each resource, `total_mib` and `max_files` of everything.
+    """
 
-    @property
-    def all_namespaces(self) -> bool:
-        """Whether none is left out."""
-        return not self.namespaces and not self.namespace_selector
+    resources: tuple[Pattern, ...] = _setting((), _patterns)
+    exclude: tuple[Pattern, ...] = _setting((), _patterns)
+    namespaces: tuple[str, ...] = _setting((), _names)
+    namespace_selector: str = _setting("", _selector)
+    secrets: str = _setting("none", _one_of("none", "metadata"))
+    kubelet: bool = _setting(False, _switch)
+    pod_logs: bool = _setting(False, _switch)
+    log_kib: int = _setting(1024, _whole(1, 2**20))
+    resource_mib: int = _setting(256, _whole(1, 2**20))
+    total_mib: int = _setting(1024, _whole(1, 2**20))
+    max_files: int = _setting(15_000, _whole(100, 10_000_000))
+    seconds: int = _setting(2_700, _whole(1, 31_536_000))
 
 
 def read_options(environ: Mapping[str, str]) -> tuple[SnapshotOptions, list[str]]:
@@ -132,3 +129,62 @@ def read_options(environ: Mapping[str, str]) -> tuple[SnapshotOptions, list[str]
     if "namespaces" in values and "namespace_selector" in values:
         problems.append(f"{PREFIX}NAMESPACES: must not be set together with a selector")
     return SnapshotOptions(**values), problems
+
+
+_CREDENTIALS: Final = "their names or fields are credentials"
+_OF_CREDENTIALS: Final = {
+    "oauth.openshift.io": (
+        *("oauthaccesstokens", "oauthauthorizetokens", "useroauthaccesstokens"),
+        "oauthclients",
+    ),
+    "dex.coreos.com": (
+        *("authcodes", "authrequests", "connectors", "devicerequests", "devicetokens"),
+        *("oauth2clients", "offlinesessionses", "passwords", "refreshtokens", "signingkeies"),
+    ),
+    "management.cattle.io": ("clusterregistrationtokens", "samltokens", "tokens"),
+    "ext.cattle.io": ("tokens",),
+}
+NEVER: Final = {
+    ("events.k8s.io", "events"): "the same objects as the events of the core group",
+    **{
+        (group, plural): _CREDENTIALS
+        for group, plurals in _OF_CREDENTIALS.items()
+        for plural in plurals
+    },
+}
+"""Left out whatever is asked for."""
+
+
+class Choice(NamedTuple):
+    """What is collected, and what is not with the reasons; sorted as the resources were."""
+
+    chosen: tuple[Resource, ...] = ()
+    left_out: tuple[tuple[Resource, str], ...] = ()
+
+
+def is_secrets(resource: Resource) -> bool:
+    """Say whether it is the Secrets of the core group."""
+    return (resource.group, resource.plural) == ("", "secrets")
+
+
+def choose(resources: Iterable[Resource], options: SnapshotOptions) -> Choice:
+    """Sort them into what is collected and what is left out."""
+    reasons = [(each, _left_out(each, options)) for each in resources]
+    return Choice(
+        tuple(each for each, reason in reasons if not reason),
+        tuple((each, reason) for each, reason in reasons if reason),
+    )
+
+
+def _left_out(resource: Resource, options: SnapshotOptions) -> str:
+    if "list" not in resource.verbs:
+        return "cannot be listed"
+    if reason := NEVER.get((resource.group, resource.plural)):
+        return reason
+    if is_secrets(resource) and options.secrets == "none":
+        return "Secrets are left out unless SNAPSHOT_SECRETS=metadata"
+    if options.resources and not any(each.fits(resource) for each in options.resources):
+        return "not in SNAPSHOT_RESOURCES"
+    if any(each.fits(resource) for each in options.exclude):
+        return "in SNAPSHOT_EXCLUDE"
+    return ""

@@ -28,6 +28,7 @@ _SECRETS: Final = ("Secret", "SecretList")
 _TYPES: Final = frozenset(
     {"array", "boolean", "integer", "null", "number", "object", "string"},
 )
+_NESTED: Final = (dict, list)
 _SPACE: Final = " \n\t\r\ufeff"  # a byte order mark, too
 _BEGINNING: Final = frozenset("{[" + _SPACE)
 _SECRET_IN_TEXT: Final = re.compile(r'kind[\\"\s]*:[\\"\s]*Secret')
@@ -92,10 +93,12 @@ class _Redaction:
             self._secret(found)
         elif found.get("kind") == "SecretList" and "items" in found:
             values = found["items"]
-            if type(values) is not list:
-                found["items"] = self._blank(values)
-            else:
-                found["items"] = [self._secret_item(each) for each in values]
+            found["items"] = (
+                # Mostly without a kind of their own.
+                [self._secret(each) for each in values]
+                if type(values) is list
+                else self._blank(values)
+            )
         urls = False
         for name, value in found.items():
             kind = type(value)
@@ -107,7 +110,7 @@ class _Redaction:
                     else name in _ENVIRONMENT and ("=" in value or value[:1] in _BEGINNING)
                 )
                 found[name] = self._blank(value) if whole else self._text(value)
-            elif kind is dict or kind is list:
+            elif kind in _NESTED:
                 if name in _ENVIRONMENT and not (above in _FIELDS and _schema(value)):
                     self._environment(value)
                 self.inside(value, name)
@@ -138,7 +141,7 @@ class _Redaction:
             for name, value in found.items():
                 if name == "valueFrom":
                     continue
-                if type(value) is dict or type(value) is list:
+                if type(value) in _NESTED:
                     self._environment(value)  # as of several containers, each with its own
                 else:
                     found[name] = self._blank(value)
@@ -148,28 +151,22 @@ class _Redaction:
                 if "value" in each:
                     each["value"] = self._blank(each["value"])
                 elif len(each) == 1:  # {NAME: value}
-                    self._sole(each)
+                    ((name, value),) = each.items()
+                    if name not in _MEMBERS and type(value) not in _NESTED:
+                        each[name] = self._blank(value)
             elif type(each) is str and "=" in each:
                 found[at] = each.partition("=")[0] + "=" + self._blank(each)
 
-    def _sole(self, found: dict[str, Any]) -> None:
-        (name, value), *_ = found.items()
-        if name not in _MEMBERS and type(value) is not dict and type(value) is not list:
-            found[name] = self._blank(value)
-
-    def _secret(self, found: dict[str, Any]) -> None:
-        for member in ("data", "stringData"):
-            values = found.get(member)
-            if type(values) is dict:
-                found[member] = {name: self._blank(value) for name, value in values.items()}
-            elif values is not None:
-                found[member] = self._blank(values)
-
-    def _secret_item(self, found: Any) -> Any:
-        """Blank one of a list, which is mostly without a kind."""
+    def _secret(self, found: Any) -> Any:
         if type(found) is not dict:
             return self._blank(found)
-        self._secret(found)
+        for member in {"data", "stringData"} & found.keys():
+            values = found[member]
+            found[member] = (
+                {name: self._blank(value) for name, value in values.items()}
+                if type(values) is dict
+                else self._blank(values)
+            )
         return found
 
     def _text(self, text: str) -> str:
@@ -222,18 +219,12 @@ def _schema(found: Any) -> bool:
         return False
     kind = found.get("type")
     if kind is not None:
-        return all(type(each) is str and each in _TYPES for each in _several(kind))
+        kinds = kind if type(kind) is list else [kind]
+        return all(type(each) is str and each in _TYPES for each in kinds)
     reference = found.get("$ref")
+    parts = (found.get(name) for name in ("allOf", "anyOf", "oneOf"))
     return (
         (type(reference) is str and "#" in reference)
         or type(found.get("properties")) is dict
-        or any(_schemas(found.get(name)) for name in ("allOf", "anyOf", "oneOf"))
+        or any(type(each) is list and each and all(map(_schema, each)) for each in parts)
     )
-
-
-def _schemas(found: Any) -> bool:
-    return type(found) is list and bool(found) and all(map(_schema, found))
-
-
-def _several(found: Any) -> list[Any]:
-    return found if type(found) is list else [found]

@@ -138,3 +138,23 @@ def test_no_gatherer_sees_the_key_of_the_agent(scripted: Scripted, programs: Pat
     names = {line.partition(b"=")[0] for line in contents(put.body)["looks/env"].splitlines()}
     assert {b"MY_OPTION", b"NODE_NAME", b"GATHER_DEADLINE", b"PATH"} <= names
     assert not {b"CLIENT_KEY", b"CLIENT_CERT", b"CA_CERT", b"AGGREGATOR_URL"} & names
+
+
+@pytest.mark.parametrize(
+    ("variables", "said"),
+    [
+        ({"SNAPSHOT_SECONDS": "0"}, b"SNAPSHOT_SECONDS: must be an integer from 1"),
+        ({}, b"KUBERNETES_SERVICE_HOST"),
+    ],
+    ids=["invalid settings", "no cluster"],
+)
+def test_a_snapshot_that_cannot_begin_is_reported_at_once(
+    scripted: Scripted, tmp_path: Path, variables: dict[str, str], said: bytes
+) -> None:
+    command = (str(LAUNCHER), "snapshot", "--out", str(tmp_path / "out"))
+    with running(*command, environ={**scripted.environment(), **variables}) as process:
+        (put,) = scripted.heard(1, "results")
+
+        assert 1 == process.join()
+    assert "/api/v1/results/global/e2e" == put.target
+    assert said in contents(put.body)["error.json"]

@@ -1,14 +1,14 @@
 """Archives as the tests of the agent look at them, and snapshots of a FakeKube over TLS."""
 
 import json
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from reporter.collect.delivery import TaskFailure
 from reporter.collect.snapshot.options import read_options
-from reporter.collect.snapshot_task import snapshot
-from reporter.collect.task import TaskFailure, Work
+from reporter.collect.snapshot.snapshot import take_snapshot
+from reporter.common.lifecycle import Stop
 from reporter.link import ResultSource
 from tests.archives.tars import contents
 from tests.fakekube import Answer, Entry, FakeKube
@@ -46,7 +46,7 @@ class Take:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self.stop = threading.Event()
+        self.stop = Stop()
         self.told: list[str] = []
 
     def __call__(self, fake: FakeKube, **variables: str) -> Taken:
@@ -57,7 +57,7 @@ class Take:
         api = connect(fake)
         tell: Callable[[str, int, int], None] = lambda text, *_: self.told.append(text)  # noqa: E731
         try:
-            failure = snapshot(options, Work(self._folder, {}, tell, self.stop), api)
+            failure = take_snapshot(options, api, self._folder, tell, self.stop)
         finally:
             api.close()
         return Taken(self._folder, failure)

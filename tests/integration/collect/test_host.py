@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from reporter.collect.host.__main__ import main
-from reporter.collect.host.numbers import LARGEST
-from reporter.collect.logs import newest as logs
-from reporter.collect.logs.__main__ import main as logs_main
+from reporter.collect import logs
+from reporter.collect.host.facts import main
+from reporter.collect.host.parsers import LARGEST
 from reporter.common import schema
 from tests.integration.collect.trees import copied
 
@@ -110,7 +109,7 @@ class TestLogs:
     def gather(self, root: Path, out: Path) -> tuple[int, dict[str, bytes]]:
         out.mkdir()
         told = {"GATHER_HOST_ROOT": str(root), "GATHER_OUT": str(out), "PATH": "/nowhere"}
-        code = logs_main(told)
+        code = logs.main(told)
         return code, {each.name: gzip.decompress(each.read_bytes()) for each in out.iterdir()}
 
     def test_not_those_of_people_and_applications(self, tmp_path: Path) -> None:
@@ -136,7 +135,7 @@ class TestLogs:
 
         kept = list(logs.newest(host, tmp_path, None, most=1))
 
-        assert ["over the limit of all logs"] * 2 == [each.problem for each in kept]
+        assert ["over the limit of all logs"] * 2 == [problem for _, problem in kept]
         assert b"" == gzip.decompress((tmp_path / "syslog.gz").read_bytes())
 
     def test_without_logs_there_is_nothing_to_do(self, tmp_path: Path) -> None:
@@ -148,7 +147,7 @@ class TestLogs:
         (host / "var/log/journal").mkdir()
 
         assert (1, {"kern.log.gz": b"one\ntwo\n"}) == self.gather(host, tmp_path / "out")
-        assert logs.KeptLog("/var/log/journal", "not read: journalctl is not installed") in list(
+        assert ("/var/log/journal", "not read: journalctl is not installed") in list(
             logs.newest(host, tmp_path / "out", None)
         )
 
@@ -165,5 +164,5 @@ class TestLogs:
         kept = list(logs.newest(tmp_path / "host", out, str(program)))
 
         said = gzip.decompress((out / "journal.gz").read_bytes()).decode()
-        assert [logs.KeptLog("/var/log/journal", "journalctl ended with exit code 3")] == kept
+        assert [("/var/log/journal", "journalctl ended with exit code 3")] == kept
         assert f"--directory={tmp_path}/host/var/log/journal" in said

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from reporter.collect.rooted import Below
+from reporter.collect.rooted import Rooted
 
 
 @pytest.fixture
-def below(tmp_path: Path) -> Below:
+def rooted(tmp_path: Path) -> Rooted:
     """A root with links of all kinds; the same names stand outside."""
     root = tmp_path / "root"
     (root / "etc").mkdir(parents=True)
@@ -30,7 +30,7 @@ def below(tmp_path: Path) -> Below:
     }.items():
         (root / name).symlink_to(to)
     os.mkfifo(root / "pipe")
-    return Below(root)
+    return Rooted(root)
 
 
 @pytest.mark.parametrize(
@@ -48,9 +48,9 @@ def below(tmp_path: Path) -> Below:
         "directory/../etc/name",
     ],
 )
-def test_a_path_that_stays_inside(below: Below, path: str) -> None:
-    assert ("inside", "etc/name") == (below.text(path), below.target(path))
-    assert below.exists(path)
+def test_a_path_that_stays_inside(rooted: Rooted, path: str) -> None:
+    assert ("inside", "etc/name") == (rooted.text(path), rooted.target(path))
+    assert rooted.exists(path)
 
 
 @pytest.mark.parametrize(
@@ -65,20 +65,37 @@ def test_a_path_that_stays_inside(below: Below, path: str) -> None:
         ("etc/name/x", errno.ENOTDIR),
     ],
 )
-def test_a_path_that_leads_nowhere(below: Below, path: str, number: int) -> None:
+def test_a_path_that_leads_nowhere(rooted: Rooted, path: str, number: int) -> None:
     with pytest.raises(OSError, match=rf"\[Errno {number}\]"):
-        below.read(path)
+        rooted.read(path)
 
 
-def test_directories(below: Below) -> None:
+def test_directories(rooted: Rooted) -> None:
     assert (["back", "name"], True, False) == (
-        below.names("directory"),
-        below.is_directory("directory"),
-        below.is_directory("relative"),
+        rooted.names("directory"),
+        rooted.is_directory("directory"),
+        rooted.is_directory("relative"),
     )
-    assert below.space("etc").f_blocks
-    assert "etc" in below.names("")
+    assert rooted.space("etc").f_blocks
+    assert "etc" in rooted.names("")
 
 
-def test_only_so_many_bytes(below: Below) -> None:
-    assert b"in" == below.read("etc/name", 2)
+def test_only_so_many_bytes(rooted: Rooted) -> None:
+    assert b"in" == rooted.read("etc/name", 2)
+
+
+def test_a_root_that_goes_away_meanwhile(rooted: Rooted, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That is what is said, and no descriptor is closed twice: it may be another thread's."""
+    plain, opened = os.open, []
+
+    def open_once(path: str | Path, flags: int, **rest: int) -> int:
+        if path == rooted._root and opened:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+        opened.append(plain(path, flags, **rest))
+        return opened[-1]
+
+    monkeypatch.setattr(os, "open", open_once)
+    before = os.listdir("/proc/self/fd")
+    with pytest.raises(FileNotFoundError):
+        rooted.read("absolute")
+    assert before == os.listdir("/proc/self/fd")

@@ -1,17 +1,15 @@
 """Snapshots of a FakeKube over TLS: what is there, what is said to be missing, what is nowhere."""
 
 import json
-import time
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
-from typing import BinaryIO
 
 import pytest
 
-from reporter.collect.snapshot.collecting import Collecting
-from reporter.collect.snapshot.limits import Course, Room
-from reporter.collect.snapshot.tree import Site
-from reporter.kube.reading import Ask, Page, Reading, in_memory_first
+from reporter.collect.snapshot.collecting import Namespaces, Server, collect
+from reporter.collect.snapshot.files import Folder
+from reporter.common.lifecycle import Stop
 from reporter.kube.resources import Resource
 from tests.fakekube import Answer, FakeKube, Rule, make_job, make_pod
 from tests.fakekube.kinds import Kind
@@ -114,7 +112,7 @@ def test_caps(crowded: FakeKube, take: Take, wished: Mapping[str, str], words: s
 
 def test_told_to_end(crowded: FakeKube, take: Take) -> None:
     """What is there is delivered, and what is missing is said."""
-    on_continue(crowded, "/api/v1/pods", take.stop.set, 1)
+    on_continue(crowded, "/api/v1/pods", take.stop.request, 1)
     taken = take(crowded, resources="pods.core,nodes,jobs")
     crowded.clear_faults()
 
@@ -216,7 +214,7 @@ def test_logs_from_before_the_list_of_pods_broke_off(
         crowded.store.logs["a", name, "adapter"] = b"said\n"
     where = lambda entry: "continue" in entry.query  # noqa: E731
     if ending:
-        on_continue(crowded, "/api/v1/pods", take.stop.set, 1)
+        on_continue(crowded, "/api/v1/pods", take.stop.request, 1)
     else:
         crowded.fail(Answer(403), path="/api/v1/pods", where=where, times=None)
     taken = take(crowded, resources="nodes", pod_logs="true")
@@ -248,16 +246,6 @@ def test_what_kubelets_say(fake: FakeKube, take: Take) -> None:
     assert 2 == taken.index["hosts"]["count"]
 
 
-class SmallPages:
-    """Reads pages of at most so many bytes."""
-
-    def __init__(self, reading: Reading, most: int) -> None:
-        self._reading, self._most = reading, most
-
-    def page(self, ask: Ask, *, spool: Callable[[], BinaryIO] = in_memory_first) -> Page:
-        return self._reading.page(ask, most=self._most, spool=spool)
-
-
 def test_a_page_that_is_too_large_is_asked_for_in_parts(fake: FakeKube, tmp_path: Path) -> None:
     """Large objects are no reason to miss any of them."""
     for number in range(70):
@@ -265,16 +253,14 @@ def test_a_page_that_is_too_large_is_asked_for_in_parts(fake: FakeKube, tmp_path
         fake.store.create("ConfigMap", {"metadata": {"name": f"m{number:02}"}, "data": data})
     api = connect(fake)
     reading = api.reading()
-    course = Course(lambda: False, time.monotonic() + 600)
-    collecting = Collecting(
-        SmallPages(reading, 60_000),
-        Site(tmp_path, Room(2**30, 100), course),
-        most=2**30,
-        namespaces=None,
-        gone=lambda _: False,
-        spool=in_memory_first,
+    reading.page = partial(reading.page, most=60_000)  # type: ignore[method-assign]
+    server = Server(reading, tmp_path, Stop(), 600)
+    found = collect(
+        Folder(tmp_path, 2**30, 100),
+        Namespaces(server, None, ()),
+        2**30,
+        Resource("", "v1", "configmaps", "ConfigMap", True),
     )
-    found = collecting.collect(Resource("", "v1", "configmaps", "ConfigMap", True))
     reading.close()
     api.close()
 

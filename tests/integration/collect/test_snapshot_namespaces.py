@@ -6,10 +6,8 @@ from typing import Any
 
 import pytest
 
-from reporter.collect.snapshot.choice import choose
-from reporter.collect.snapshot.options import read_options
-from reporter.collect.snapshot.rights import rights
-from reporter.collect.snapshot_plugin import snapshot_objects
+from reporter.collect.snapshot.options import choose, read_options
+from reporter.collect.snapshot.rights import rights, snapshot_objects
 from reporter.errors import Forbidden
 from tests.fakekube import FakeKube, Rule, make_job, make_pod
 from tests.fakekube.api import target_of

@@ -2,8 +2,14 @@
 
 import pytest
 
-from reporter.collect.host.compare import ABSENT, Difference, differences, lines
-from reporter.collect.host.facts_file import LARGEST, read_facts_file
+from reporter.collect.host.compare import (
+    ABSENT,
+    LARGEST,
+    Difference,
+    differences,
+    lines,
+    read_facts_file,
+)
 
 FACTS = {
     "api_version": "v1",

@@ -2,8 +2,8 @@
 
 import pytest
 
-from reporter.collect.host import mounts, network, system
-from reporter.collect.host.numbers import (
+from reporter.collect.host import parsers
+from reporter.collect.host.parsers import (
     count,
     decimal,
     hexadecimal,
@@ -100,7 +100,7 @@ PRESSURE = "some avg10=1.50 avg60=0.00 avg300=nan total=2500000\nfull avg10=x\no
     ],
 )
 def test_os_release(text, expected):
-    assert expected == system.os_release(text)
+    assert expected == parsers.os_release(text)
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_os_release(text, expected):
     ],
 )
 def test_what_may_be_a_credential_is_blanked_on_a_command_line(line, expected):
-    assert expected == system.arguments(line)
+    assert expected == parsers.arguments(line)
 
 
 def test_processors():
@@ -138,15 +138,15 @@ def test_processors():
         "vendor": "GenuineIntel",
         "microcode": "0x1",
         "flags": ["fpu", "hypervisor", "sse2"],
-    } == system.cpu(CPUINFO)
-    assert {"logical": 1, "vendor": "0x41", "flags": ["asimd", "fp"]} == system.cpu(ARM)
-    assert {} == system.cpu("")
+    } == parsers.cpu(CPUINFO)
+    assert {"logical": 1, "vendor": "0x41", "flags": ["asimd", "fp"]} == parsers.cpu(ARM)
+    assert {} == parsers.cpu("")
 
 
 def test_memory():
     text = "MemTotal:  10 kB\nHugePages_Total:  3\nMemFree: x kB\nOther: 1 kB\nSwapFree:\n"
 
-    assert {"total_bytes": 10240, "huge_pages": 3} == system.memory(text)
+    assert {"total_bytes": 10240, "huge_pages": 3} == parsers.memory(text)
 
 
 def test_swaps():
@@ -155,45 +155,48 @@ def test_swaps():
     assert [
         {"path": "/dev/sda2", "type": "partition", "size_bytes": 8192, "priority": -2},
         {"path": "/f", "type": "file"},
-    ] == system.swaps(text)
+    ] == parsers.swaps(text)
 
 
 def test_modules_and_file_systems():
-    assert ["overlay", "veth"] == system.modules("veth 1 0 - Live 0x0\n\noverlay 2 0 - Live 0x0\n")
-    assert ["ext4", "tmpfs"] == system.filesystems("nodev\ttmpfs\n\text4\n\n")
+    assert ["overlay", "veth"] == parsers.modules("veth 1 0 - Live 0x0\n\noverlay 2 0 - Live 0x0\n")
+    assert ["ext4", "tmpfs"] == parsers.filesystems("nodev\ttmpfs\n\text4\n\n")
 
 
 def test_pressure():
     """A number that is none is absent."""
     some = {"avg10_percent": 1.5, "avg60_percent": 0.0, "total_seconds": 2.5}
 
-    assert {"some": some} == system.pressure(PRESSURE)
+    assert {"some": some} == parsers.pressure(PRESSURE)
 
 
 def test_load_and_boot():
-    assert {"load1": 1.0, "load5": 0.5, "load15": 0.25} == system.load("1.00 0.50 0.25 1/2 3\n")
-    assert {} == system.load("")
-    assert 1700000000 == system.boot_time("cpu 1\nbtime 1700000000\n")
-    assert system.boot_time("cpu 1\n") is None
+    assert {"load1": 1.0, "load5": 0.5, "load15": 0.25} == parsers.load("1.00 0.50 0.25 1/2 3\n")
+    assert {} == parsers.load("")
+    assert 1700000000 == parsers.boot_time("cpu 1\nbtime 1700000000\n")
+    assert parsers.boot_time("cpu 1\n") is None
 
 
 @pytest.mark.parametrize(
-    ("arguments", "expected"),
+    ("vendor", "product", "flags", "hypervisor", "expected"),
     [
-        (("QEMU", "Standard PC", [], ""), "qemu"),
-        (("Amazon EC2", "m5.large", ["hypervisor"], "xen\n"), "amazon-ec2"),
-        (("", "", ["hypervisor"], ""), "unknown hypervisor"),
-        (("", "", [], "xen\n"), "xen"),
-        (("Dell Inc.", "PowerEdge", ["fpu"], ""), None),
+        ("QEMU", "Standard PC", [], "", "qemu"),
+        ("Microsoft Corporation", "Virtual Machine", [], "", "hyper-v"),
+        (None, "OpenStack Nova", [], "", "openstack"),
+        ("Amazon EC2", "m5.large", ["hypervisor"], "xen\n", "amazon-ec2"),
+        (None, None, ["hypervisor"], "", "unknown hypervisor"),
+        (None, None, [], "xen\n", "xen"),
+        ("Dell Inc.", "PowerEdge", ["fpu"], "", None),
     ],
 )
-def test_virtualisation(arguments, expected):
-    assert expected == system.virtualisation(*arguments)
+def test_virtualisation(vendor, product, flags, hypervisor, expected):
+    firmware = parsers.known(system_vendor=vendor, product_name=product)
+    assert expected == parsers.virtualisation(firmware, flags, hypervisor)
 
 
 def test_ipv4():
     """The kernel writes addresses in the order of its memory."""
-    assert ["10.0.0.7"] == network.ipv4_addresses(FIB_TRIE)
+    assert ["10.0.0.7"] == parsers.ipv4_addresses(FIB_TRIE)
     assert [
         {
             "destination": "0.0.0.0/0",
@@ -204,7 +207,7 @@ def test_ipv4():
         },
         {"destination": "10.0.0.0/24", "interface": "eth0", "metric": 100},
         {"destination": "0.0.0.0/0", "interface": "eth1"},
-    ] == network.ipv4_routes(ROUTE)
+    ] == parsers.ipv4_routes(ROUTE)
 
 
 def test_ipv6():
@@ -212,11 +215,11 @@ def test_ipv6():
     assert [
         {"address": "fe80::7", "prefix_length": 64, "scope": "link", "interface": "eth0"},
         {"address": "fd00::", "prefix_length": 64, "interface": "eth0"},
-    ] == network.ipv6_addresses(IF_INET6)
+    ] == parsers.ipv6_addresses(IF_INET6)
     assert [
         {"destination": "::/0", "gateway": "fe80::1", "interface": "eth0", "metric": 1024},
         {"destination": "fd00::/64", "interface": "eth0", "metric": 256},
-    ] == network.ipv6_routes(ROUTE6)
+    ] == parsers.ipv6_routes(ROUTE6)
 
 
 def test_resolver():
@@ -226,11 +229,11 @@ def test_resolver():
         "nameservers": ["10.0.0.1"],
         "search": ["a.b", "c"],
         "options": ["edns0", "ndots:2"],
-    } == network.resolver(text)
+    } == parsers.resolver(text)
 
 
 def test_mounts_of_containers_are_counted_and_passwords_blanked():
-    found, others = mounts.mounts(
+    found, others = parsers.mounts(
         "/dev/sda1 / ext4 rw,relatime 0 0\n"
         "//u:p@ss@host/a /mnt/a\\040b cifs rw,username=me,password=x,vers=3 0 0\n"
         "tmpfs /var/lib/kubelet/pods/1/volumes/x tmpfs rw 0 0\n"
@@ -250,7 +253,7 @@ def test_mounts_of_containers_are_counted_and_passwords_blanked():
 
 
 def test_very_many_mounts():
-    found, others = mounts.mounts("a /x ext4 rw 0 0\n" * 1_100)
+    found, others = parsers.mounts("a /x ext4 rw 0 0\n" * 1_100)
 
     assert (1_024, 0) == (len(found), others)
 
@@ -264,7 +267,7 @@ def test_very_many_mounts():
     ],
 )
 def test_the_version_of_control_groups(text, expected):
-    assert expected == mounts.cgroup_version(mounts.mounts(text)[0])
+    assert expected == parsers.cgroup_version(parsers.mounts(text)[0])
 
 
 def test_numbers():

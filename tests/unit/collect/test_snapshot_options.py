@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from reporter.collect.snapshot.choice import choose
-from reporter.collect.snapshot.options import Pattern, SnapshotOptions, read_options
+from reporter.collect.snapshot.options import Pattern, SnapshotOptions, choose, read_options
 from reporter.collect.snapshot.rights import remarks, rights
 from reporter.kube.resources import Resource
 
@@ -31,12 +30,7 @@ def test_nothing_is_asked_for() -> None:
     found, problems = read_options({"PATH": "/bin"})
 
     assert ([], SnapshotOptions()) == (problems, found)
-    assert (True, "none", False, False) == (
-        found.all_namespaces,
-        found.secrets,
-        found.kubelet,
-        found.pod_logs,
-    )
+    assert ("none", False, False) == (found.secrets, found.kubelet, found.pod_logs)
 
 
 def test_everything_is_asked_for() -> None:
@@ -63,7 +57,6 @@ def test_everything_is_asked_for() -> None:
         found.log_kib,
         found.seconds,
     )
-    assert not found.all_namespaces
     assert ("a", "b") == options(namespaces="a,b,a").namespaces
 
 
@@ -118,8 +111,8 @@ def test_what_is_collected(wished: dict[str, str], chosen: tuple[Resource, ...])
     found = choose(ALL, options(**wished))
 
     assert chosen == found.chosen
-    assert set(ALL) == set(chosen) | {each.resource for each in found.left_out}
-    assert all(each.reason for each in found.left_out)
+    assert set(ALL) == set(chosen) | {resource for resource, _ in found.left_out}
+    assert all(reason for _, reason in found.left_out)
 
 
 @pytest.mark.parametrize(
@@ -140,7 +133,7 @@ def test_what_is_a_credential_as_a_whole_is_never_collected(name: str) -> None:
     found = choose((resource,), options(resources=name))
 
     assert () == found.chosen
-    assert ["their names or fields are credentials"] == [each.reason for each in found.left_out]
+    assert ["their names or fields are credentials"] == [reason for _, reason in found.left_out]
 
 
 def rule(group: str, verb: str, *plurals: str, **more: list[str]) -> dict[str, Any]:

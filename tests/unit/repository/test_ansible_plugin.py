@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from reporter.collect.run import gatherers
+from reporter.collect.gatherers import gatherers
 from reporter.runctl.definitions import load
 
 FOLDER = Path(__file__).resolve().parents[3] / "deploy" / "plugins" / "ansible"

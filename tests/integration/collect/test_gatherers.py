@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from reporter.aggregator import settings as aggregator
-from reporter.collect.limits import GathererLimits, add_options, chosen_limits
+from reporter.collect.gatherers import GathererLimits, add_options, chosen_limits
 from tests.forked import Forked
 
 LAUNCHER = str(Path("cmd/status-ctl.py").absolute())

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from reporter.collect.snapshot.rights import Rights
-from reporter.collect.snapshot_plugin import (
+from reporter.collect.snapshot.rights import (
+    Rights,
     prepared,
     snapshot_account,
     snapshot_objects,

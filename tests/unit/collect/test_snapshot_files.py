@@ -2,16 +2,28 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reporter.collect.snapshot.choice import LeftOut
-from reporter.collect.snapshot.index import Collected, Told, index_document
-from reporter.collect.snapshot.paths import TOP, file_name, host_path, list_path, log_path, segment
+from reporter.collect.snapshot.files import (
+    TOP,
+    Folder,
+    ListFiles,
+    file_name,
+    host_path,
+    list_path,
+    log_path,
+    segment,
+)
+from reporter.collect.snapshot.index import Collected, Index
+from reporter.collect.snapshot.options import Choice
 from reporter.kube.resources import DiscoveryTrouble, Resource
 
 PODS = Resource("", "v1", "pods", "Pod", True)
+JOBS = Resource("batch", "v1", "jobs", "Job", True)
 METRICS = Resource("metrics.k8s.io", "v1beta1", "pods", "PodMetrics", True)
 
 
@@ -60,20 +72,50 @@ def test_no_two_resources_share_a_file(one: tuple[str, ...], other: tuple[str, .
     assert list_path(first, "x").split("/")[0] in TOP
 
 
+def test_a_list_whose_namespaces_are_mixed(tmp_path: Path) -> None:
+    """Some servers do not sort them: each file is whole all the same, and can be taken back."""
+    folder, found = Folder(tmp_path, 1000, 2), Collected()
+    files = ListFiles(folder, PODS, 1000, found)
+    for number, space in enumerate("abba"):
+        files.add(space, {"n": number}, redacted=1)
+    files.close()
+
+    def numbers(space: str) -> list[int]:
+        written = json.loads((tmp_path / list_path(PODS, space)).read_bytes())
+        return [each["n"] for each in written["items"]]
+
+    written = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert ([0, 3], [1, 2]) == (numbers("a"), numbers("b"))
+    assert (4, sum(path.stat().st_size for path in written), 4) == (
+        found.count,
+        found.size,
+        found.redacted,
+    )
+    files.discard("a")
+    assert (2, [1, 2]) == (found.count, numbers("b"))
+    folder.add("other", b"there is room for a file again", Collected())
+
+
+@pytest.mark.parametrize(
+    ("size", "files", "why"), [(50, 9, "size limit reached"), (1000, 0, "file limit reached")]
+)
+def test_without_room_nothing_is_written(tmp_path: Path, size: int, files: int, why: str) -> None:
+    found = Collected()
+    with found.noting():
+        ListFiles(Folder(tmp_path, size, files), PODS, 1000, found).add("a", {"n": "x" * 50}, 0)
+
+    assert (why, 0, []) == (found.truncated, found.count, [*tmp_path.iterdir()])
+
+
 def test_the_index_of_a_whole_snapshot() -> None:
     """What did not happen is not said."""
-    told = Told(
+    index = Index(
         began=0.0,
-        ended=9.5,
         server_version="v1.34.4",
-        resources=[(PODS, Collected(3, 100, 0.12345, redacted=2))],
-        left_out=[LeftOut(METRICS, "in SNAPSHOT_EXCLUDE")],
-        troubles=(),
-        namespaces=None,
-        gone={},
-        parts={},
+        choice=Choice((PODS,), ((METRICS, "in SNAPSHOT_EXCLUDE"),)),
+        found={PODS: Collected(3, 100, 0.12345, redacted=2)},
     )
-    found = index_document(told)
+    found = index.document(9.5)
 
     assert (True, 1, "v1.34.4") == (found["complete"], found["version"], found["serverVersion"])
     assert [
@@ -91,20 +133,18 @@ def test_the_index_of_a_whole_snapshot() -> None:
     ] == found["resources"]
     assert "in SNAPSHOT_EXCLUDE" == found["leftOut"][0]["reason"]
     assert {"namespaces", "stopped", "error", "hosts"}.isdisjoint(found)
-    assert not index_document(replace(told, gone={"a": "it was deleted"}))["complete"]
+    assert not replace(index, gone={"a": "it was deleted"}).document(9.5)["complete"]
 
 
 def test_the_index_of_a_snapshot_with_gaps() -> None:
     """Each gap is said where it is, and the whole is not complete."""
-    told = Told(
+    index = Index(
         began=0.0,
-        ended=1.0,
-        server_version="",
-        resources=[
-            (PODS, Collected(truncated="too large", inconsistent=True)),
-            (METRICS, Collected(error="503 \x1b[31m" + "x" * 9999)),
-        ],
-        left_out=(),
+        choice=Choice((PODS, METRICS, JOBS)),
+        found={
+            PODS: Collected(truncated="too large", inconsistent=True),
+            METRICS: Collected(error="503 \x1b[31m" + "x" * 9999),
+        },
         troubles=[DiscoveryTrouble("broken.example.com", "v1", "away")],
         namespaces=["a", "b"],
         gone={"b": "it was\ndeleted"},
@@ -112,10 +152,11 @@ def test_the_index_of_a_snapshot_with_gaps() -> None:
         stopped="terminated",
         error="503",
     )
-    found = index_document(told)
-    pods, metrics = found["resources"]
+    found = index.document(1.0)
+    pods, metrics, jobs = found["resources"]
 
     assert ("too large", True) == (pods["truncated"], pods["inconsistent"])
+    assert ("terminated", 0) == (jobs["truncated"], jobs["count"])
     assert len(metrics["error"]) <= 1024
     assert "\\u001b" not in json.dumps(metrics)
     assert [{"group": "broken.example.com", "version": "v1", "error": "away"}] == (

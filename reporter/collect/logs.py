@@ -1,21 +1,25 @@
-"""The newest bytes of log files, from the beginning of a line, compressed."""
+"""The gatherer `logs`: the newest lines of the host's own logs, not of containers, compressed."""
 
 import os
+import shutil
 import subprocess
+import sys
 import zlib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from fnmatch import fnmatch
+from functools import partial
 from pathlib import Path
 from typing import Final
 
-from reporter.collect.rooted import Below
+from reporter.collect.rooted import Rooted
 
+COMPLETE, PARTIAL, NOT_APPLICABLE = 0, 1, 2
 MOST_OF_ONE: Final = 8 * 1024 * 1024
 MOST: Final = 48 * 1024 * 1024
 _PIECE: Final = 256 * 1024
 _LINES: Final = 50_000
 _AT: Final = "var/log"
+_JOURNAL: Final = f"{_AT}/journal"
 _NAMES: Final = (
     # The kernel's, the system's, those of the node's programs; not who has logged in.
     "boot.log",
@@ -32,15 +36,20 @@ _NAMES: Final = (
     "messages",
     "syslog",
 )
-_JOURNAL: Final = f"{_AT}/journal"
 
 
-@dataclass(frozen=True, slots=True)
-class KeptLog:
-    """What became of one log: its path on the host, and why not all of it could be kept."""
-
-    path: str
-    problem: str = ""
+def main(environ: Mapping[str, str]) -> int:
+    """Write the logs; return 0 if all were kept, 1 if one was not, 2 if there are none."""
+    root = Path(environ.get("GATHER_HOST_ROOT") or "/")
+    out = Path(environ.get("GATHER_OUT") or ".")
+    problems = dict(newest(root, out, shutil.which("journalctl", path=environ.get("PATH"))))
+    for path, problem in problems.items():
+        if problem:
+            print(f"{path}: {problem}", file=sys.stderr)
+    if not problems:
+        print("/var/log: no known logs found", file=sys.stderr)
+        return NOT_APPLICABLE
+    return PARTIAL if any(problems.values()) else COMPLETE
 
 
 def newest(
@@ -50,51 +59,51 @@ def newest(
     *,
     most: int = MOST,
     most_of_one: int = MOST_OF_ONE,
-) -> Iterator[KeptLog]:
-    """Write `NAME.gz` for each log of the host below `root`; yield what became of it.
+) -> Iterator[tuple[str, str]]:
+    """Write `NAME.gz` for each log of the host below `root`.
 
-    `journalctl` is a program of ours that reads journals, where there is one. The last
-    `most_of_one` bytes of each log are kept, and `most` compressed bytes of all together.
+    Yields its path on the host, and why not all of it could be kept. `journalctl` is a program of
+    ours that reads journals, where there is one. The last `most_of_one` bytes of each log are kept,
+    and `most` compressed bytes of all together.
     """
-    below, left = Below(root), most
+    host, left = Rooted(root), most
     try:
-        names = below.names(_AT)
+        names = host.names(_AT)
     except OSError as error:
-        if below.exists(_AT):
-            yield KeptLog(f"/{_AT}", error.strerror or "")
+        if host.exists(_AT):
+            yield f"/{_AT}", error.strerror or ""
         return
     for name in names:
         path = f"{_AT}/{name}"
-        if not any(fnmatch(name, pattern) for pattern in _NAMES) or below.is_directory(path):
+        if not any(fnmatch(name, pattern) for pattern in _NAMES) or host.is_directory(path):
             continue
         try:
-            with below.opened(path) as file:
+            with host.opened(path) as file:
                 left -= _compress(_tail(file, most_of_one), out / f"{name}.gz", left)
         except OSError as error:
-            yield KeptLog(f"/{path}", error.strerror or "")
+            yield f"/{path}", error.strerror or ""
         else:
-            yield KeptLog(f"/{path}", "" if left > 0 else "over the limit of all logs")
-    if not below.is_directory(_JOURNAL):
-        return
-    problem = "not read: journalctl is not installed"
-    if journalctl:
-        problem = _journal(journalctl, root / below.target(_JOURNAL), out / "journal.gz", left)
-    yield KeptLog(f"/{_JOURNAL}", problem)
+            yield f"/{path}", "" if left > 0 else "over the limit of all logs"
+    if host.is_directory(_JOURNAL):
+        problem = "not read: journalctl is not installed"
+        if journalctl:
+            problem = _journal(journalctl, root / host.target(_JOURNAL), out / "journal.gz", left)
+        yield f"/{_JOURNAL}", problem
 
 
 def _tail(file: int, most: int) -> Iterator[bytes]:
     """Read the last bytes of a file; one that grows meanwhile is read to where it ended."""
     size = os.fstat(file).st_size
-    start = max(0, size - most)
     # One byte before: if that ends a line, the first line is whole.
-    os.lseek(file, max(0, start - 1), os.SEEK_SET)
-    todo = size - max(0, start - 1)
-    seeking = start > 0
+    start = max(0, size - most - 1)
+    cut = size > most
+    os.lseek(file, start, os.SEEK_SET)
+    todo = size - start
     while todo > 0 and (piece := os.read(file, min(_PIECE, todo))):
         todo -= len(piece)
-        if seeking:
+        if cut:
             _, newline, piece = piece.partition(b"\n")
-            seeking = not newline
+            cut = not newline
         yield piece
 
 
@@ -107,7 +116,7 @@ def _journal(program: str, directory: Path, to: Path, most: int) -> str:
         stderr=subprocess.DEVNULL,
     ) as process:
         assert process.stdout is not None
-        _compress(iter(lambda: process.stdout.read(_PIECE), b""), to, most)  # type: ignore[union-attr]
+        _compress(iter(partial(process.stdout.read, _PIECE), b""), to, most)
     return f"journalctl ended with exit code {process.returncode}" if process.returncode else ""
 
 
@@ -122,3 +131,7 @@ def _compress(pieces: Iterator[bytes], to: Path, most: int) -> int:
             written += file.write(compressor.compress(piece))
         written += file.write(compressor.flush())
     return written
+
+
+if __name__ == "__main__":
+    sys.exit(main(os.environ))

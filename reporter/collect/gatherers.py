@@ -1,0 +1,348 @@
+"""Running gatherers: each in a directory of its own, one after the other, within limits.
+
+One that reaches a limit is killed with its process group and has failed; what it has written stays
+as it is, unless it is more than all together may write.
+"""
+
+import argparse
+import json
+import os
+import resource
+import shutil
+import signal
+import stat
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import IO, Any, Final, NamedTuple
+
+from reporter.common.lifecycle import Stop
+
+COMPLETE, PARTIAL, NOT_APPLICABLE, FAILED = "complete", "partial", "not_applicable", "failed"
+RECORD: Final = "gather.json"
+STDOUT: Final = "stdout.txt"
+_STATUS: Final = {0: COMPLETE, 1: PARTIAL, 2: NOT_APPLICABLE}
+_TOO_MUCH: Final = {
+    "seconds": "took too long",
+    "bytes": "wrote too much",
+    "files": "wrote too many files",
+}
+_OMITTED_IF_EMPTY: Final = {"signal", "limit", "stopped", "error", "stderr"}
+_STDERR: Final = 4096  # bytes that are kept
+_PAUSE: Final = 0.2  # seconds between two looks at what a gatherer has written
+_PATIENCE: Final = 2.0  # seconds; a process stuck in the kernel cannot be waited for
+_OWNER_READS: Final = 0o600
+_OWNER_ENTERS: Final = 0o700
+
+
+class Output(NamedTuple):
+    """What a directory has in it, or may have: bytes, and files and directories."""
+
+    bytes: int
+    files: int
+
+    def over(self, most: "Output") -> str:
+        """Say what it has too much of, `bytes` or `files`; empty where that is nothing."""
+        return "files" if self.files > most.files else "bytes" if self.bytes > most.bytes else ""
+
+
+def _limit(default: int, meaning: str) -> Any:
+    return field(default=default, metadata={"help": f"{meaning} (default: %(default)s)"})
+
+
+@dataclass(frozen=True, slots=True)
+class GathererLimits:
+    """Limits of one gatherer: seconds that it may take, bytes and files that it may write.
+
+    The totals are those of all gatherers together. An aggregator with its default settings takes an
+    archive of that size, whatever is in it.
+    """
+
+    seconds: int = _limit(60, "time limit of a gatherer, in seconds")
+    bytes: int = _limit(64 * 1024 * 1024, "maximum bytes written by a gatherer")
+    files: int = _limit(10_000, "maximum files written by a gatherer")
+    total_bytes: int = _limit(384 * 1024 * 1024, "maximum bytes written by all gatherers")
+    total_files: int = _limit(18_000, "maximum files written by all gatherers")
+
+    def beside(self, before: Output) -> Output:
+        """Return what there may be when one more gatherer ends, beside what there was before."""
+        return Output(
+            min(before.bytes + self.bytes, self.total_bytes),
+            min(before.files + self.files, self.total_files),
+        )
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the options for limits; `chosen_limits` reads them."""
+    for limit in fields(GathererLimits):
+        parser.add_argument(
+            f"--{limit.name.replace('_', '-')}",
+            metavar="N",
+            type=_positive,
+            default=limit.default,
+            help=limit.metadata["help"],
+        )
+
+
+def chosen_limits(options: argparse.Namespace) -> GathererLimits:
+    """Return what the options of `add_options` say."""
+    return GathererLimits(*(getattr(options, limit.name) for limit in fields(GathererLimits)))
+
+
+def _positive(written: str) -> int:
+    value = int(written) if written.isascii() and written.isdigit() and len(written) < 16 else 0
+    if not value:
+        raise argparse.ArgumentTypeError(f"not a positive number: {written[:40]!r}")
+    return value
+
+
+class Gatherer(NamedTuple):
+    """A program that gathers: the name of its output and its command line."""
+
+    name: str
+    command: tuple[str, ...]
+
+
+def gatherers(directory: Path, host: Path) -> list[Gatherer]:
+    """Return the gatherers in a directory, in the order of their names. Raises OSError.
+
+    `10-disks` writes `disks`; the second of a name keeps its number. Hidden files do not count.
+    Nothing that lies on the host is one.
+    """
+    found: dict[str, Gatherer] = {}
+    root = host.resolve()
+    for path in sorted(directory.iterdir()):
+        on_host = root != Path("/") and root in path.resolve().parents
+        if path.name.startswith(".") or on_host:
+            continue
+        number, _, rest = path.name.partition("-")
+        name = rest if number.isdigit() and rest and rest not in found else path.name
+        found[name] = Gatherer(name, (str(path.absolute()),))
+    return list(found.values())
+
+
+@dataclass(slots=True)
+class GathererRecord:
+    """What became of one gatherer, as its `gather.json` has it.
+
+    `status` is complete, partial, not_applicable or failed; `exit` its code, None if it did not end
+    by itself. `limit` is the one that it has reached: seconds, bytes or files; `stopped` says that
+    we were asked to end meanwhile.
+    """
+
+    name: str
+    status: str = FAILED
+    exit: int | None = None
+    seconds: float = 0.0
+    bytes: int = 0
+    files: int = 0
+    signal: int | None = None
+    limit: str = ""
+    stopped: bool = False
+    error: str = ""
+    stderr: str = ""
+
+    @property
+    def why(self) -> str:
+        """Why it is not complete, in a few words; empty where it is."""
+        said = []
+        if self.limit:
+            said.append(_TOO_MUCH[self.limit])
+        elif self.signal:
+            said.append(f"killed by signal {self.signal}")
+        elif self.exit and self.status == FAILED:
+            said.append(f"exit code {self.exit}")
+        if self.stopped:
+            said.append("stopped")
+        if self.error:
+            said.append(self.error)
+        if not said and self.status != COMPLETE:
+            said += self.stderr.splitlines()[:1]
+        return "; ".join(said)
+
+    def document(self) -> dict[str, Any]:
+        """Return it as JSON has it."""
+        said = {"api_version": "v1", **asdict(self), "seconds": round(self.seconds, 3)}
+        return {
+            name: value for name, value in said.items() if value or name not in _OMITTED_IF_EMPTY
+        }
+
+
+def run_all(
+    programs: Sequence[Gatherer],
+    out: Path,
+    environ: Mapping[str, str],
+    host: Path,
+    stop: Stop,
+    *,
+    limits: GathererLimits,
+) -> Iterator[GathererRecord]:
+    """Run gatherers, and yield a record after each; after `stop` no further one is started.
+
+    Raises OSError when `out` cannot be written to.
+    """
+    for program in programs:
+        if stop.requested:
+            return
+        place = out / program.name
+        place.mkdir(exist_ok=True)
+        variables = {
+            **environ,
+            "GATHER_OUT": str(place),
+            "GATHER_HOST_ROOT": str(host),
+            "GATHER_DEADLINE": str(int(time.time() + limits.seconds)),
+        }
+        record = GathererRecord(program.name)
+        before = measure(out)
+        most = limits.beside(before)
+        began = time.monotonic()
+        with tempfile.TemporaryFile(dir=out) as stderr:
+            try:
+                with _files_up_to(most.bytes - before.bytes):
+                    process = _start(program, place, variables, stderr)
+            except OSError as error:
+                record.error = f"cannot be started: {os.strerror(error.errno or 0)}"
+            else:
+                try:
+                    end = began + limits.seconds
+                    _watch(process, record, stop, end=end, out=out, most=most)
+                finally:
+                    _finish(process, record)
+            record.stderr = os.pread(stderr.fileno(), _STDERR, 0).decode(errors="replace")
+        record.seconds = time.monotonic() - began
+        _count(record, out, before, most, limits)
+        _write(record, place)
+        yield record
+
+
+def _start(
+    program: Gatherer, place: Path, variables: Mapping[str, str], stderr: IO[bytes]
+) -> "subprocess.Popen[bytes]":
+    with (place / STDOUT).open("xb") as stdout:
+        return subprocess.Popen(  # noqa: S603
+            program.command,
+            stdin=subprocess.DEVNULL,
+            stdout=stdout,
+            stderr=stderr,
+            env=variables,
+            cwd=place,
+            process_group=0,
+        )
+
+
+@contextmanager
+def _files_up_to(size: int) -> Iterator[None]:
+    """Let processes that are started meanwhile write no larger files; one write can fill a disk.
+
+    One byte more tells a file that was cut off from one that just fits.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    lower = max(0, size) + 1
+    if soft != resource.RLIM_INFINITY:
+        lower = min(lower, soft)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (lower, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def _watch(
+    process: "subprocess.Popen[bytes]",
+    record: GathererRecord,
+    stop: Stop,
+    *,
+    end: float,
+    out: Path,
+    most: Output,
+) -> None:
+    """Wait for its end, or until it has to be ended, and note why."""
+    while True:
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(max(0.0, min(_PAUSE, end - time.monotonic())))
+            return
+        record.stopped = stop.requested
+        if not record.stopped:
+            over_time = time.monotonic() >= end
+            record.limit = "seconds" if over_time else measure(out, most).over(most)
+        if record.stopped or record.limit:
+            return
+
+
+def _finish(process: "subprocess.Popen[bytes]", record: GathererRecord) -> None:
+    """End it with its group, and note how it ended by itself."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    try:
+        code = process.wait(_PATIENCE)
+    except subprocess.TimeoutExpired:
+        # On a disk or a mount that does not answer nothing can kill it.
+        record.error = "cannot be killed"
+        return
+    if record.stopped or record.limit:
+        return
+    if code < 0:
+        record.signal = -code
+        record.limit = "bytes" if -code == signal.SIGXFSZ else ""
+    else:
+        record.exit, record.status = code, _STATUS.get(code, FAILED)
+
+
+def _count(
+    record: GathererRecord, out: Path, before: Output, most: Output, limits: GathererLimits
+) -> None:
+    """Note what it has left. That goes if it is more than all of them may write."""
+    with suppress(OSError):
+        stdout = out / record.name / STDOUT
+        if not stdout.stat().st_size:
+            stdout.unlink()
+    found = measure(out, readable=True)
+    if limit := found.over(most):  # perhaps only since the last look
+        record.status, record.limit = FAILED, record.limit or limit
+    if found.over(Output(limits.total_bytes, limits.total_files)):
+        shutil.rmtree(out / record.name, ignore_errors=True)
+        record.error = "output removed: the limit of all gatherers is reached"
+        found = measure(out)
+    record.bytes = max(0, found.bytes - before.bytes)
+    record.files = max(0, found.files - before.files)
+
+
+def measure(directory: Path, most: Output | None = None, *, readable: bool = False) -> Output:
+    """Return what is in a directory, but look no further than to be over `most`.
+
+    What vanishes meanwhile does not count. With `readable` its owner can read all of it afterwards:
+    no archive can be made of a directory that cannot be entered.
+    """
+    size = files = 0
+    waiting = [str(directory)]
+    while waiting:
+        with suppress(OSError), os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                files += 1
+                with suppress(OSError):
+                    found = entry.stat(follow_symlinks=False)
+                    needed = 0
+                    if stat.S_ISDIR(found.st_mode):
+                        waiting.append(entry.path)
+                        needed = _OWNER_ENTERS
+                    elif stat.S_ISREG(found.st_mode):
+                        size += found.st_size
+                        needed = _OWNER_READS
+                    if readable and found.st_mode & needed != needed:
+                        Path(entry.path).chmod(stat.S_IMODE(found.st_mode) | needed)
+                if most is not None and Output(size, files).over(most):
+                    return Output(size, files)
+    return Output(size, files)
+
+
+def _write(record: GathererRecord, place: Path) -> None:
+    try:
+        place.mkdir(exist_ok=True)  # it may have removed its directory
+        text = json.dumps(record.document(), ensure_ascii=False, indent=1)
+        (place / RECORD).write_bytes(text.encode("utf-8", "replace") + b"\n")
+    except OSError as error:
+        record.status, record.error = FAILED, f"{RECORD} not written: {error.strerror}"

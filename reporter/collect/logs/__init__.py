@@ -1,1 +1,0 @@
-"""The gatherer `logs`: the newest lines of the host's own logs, not of containers, compressed."""
