@@ -16,9 +16,8 @@ from reporter.cli.messages import tell
 from reporter.cli.table import table, terminal_columns
 from reporter.collect.snapshot_plugin import PLUGIN
 from reporter.common.text import clean
-from reporter.results.files import read_results
-from reporter.results.found import PluginResults, Results, Test
-from reporter.results.not_passed import BAD
+from reporter.results.items import BAD
+from reporter.results.run_results import PluginResults, Results, Test, read_results
 from reporter.run.counting import SKIPPED
 from reporter.runctl import archive
 from reporter.runctl.snapshot_index import snapshot_lines

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from reporter.results.report import Findings, raw_item, selects
+from reporter.results.child import selects
 from reporter.run.counting import count_in, custom, status_of, verdict_of
-from tests.unit.results.scene import judged, read, suite
+from tests.unit.results.scene import judged
 
 
 @pytest.mark.parametrize(
@@ -60,24 +60,3 @@ def test_a_plugin_has_so_many_words():
 )
 def test_which_files_count(result_format, files, name, taken):
     assert taken is selects(result_format, files, name)
-
-
-def test_what_a_result_adds_up_to():
-    """Of several files the first failure and the first note are told."""
-    found = Findings()
-    found.add(raw_item("a", "results/n/a"), None, "")
-    for data in (suite('<testcase name="x"><error>e</error></testcase>'), b"<", b"{"):
-        each = read("junit", data)
-        found.add(each.item(), each.first, each.note)
-    found.end("nothing")
-    assert {"passed": 1, "failed": 1, "unknown": 2} == found.counts
-    assert ("x", "r: not valid XML: unclosed token: line 1, column 0") == (
-        found.first.name,
-        found.note,
-    )
-
-
-def test_a_result_without_files_is_unknown():
-    found = Findings()
-    found.end("no a.xml in it")
-    assert ({"unknown": 1}, "no a.xml in it") == (found.counts, found.note)

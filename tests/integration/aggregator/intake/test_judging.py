@@ -25,8 +25,8 @@ from reporter.aggregator.intake import judging as uploads
 from reporter.aggregator.intake.judging import Judging
 from reporter.aggregator.tarball import summary
 from reporter.results import child, process
+from reporter.results.child import Budget, Judgement, Task
 from reporter.results.process import Judge
-from reporter.results.task import Budget, Judgement, Task
 from reporter.run.error_report import INVALID
 from reporter.run.plan import Key, Plan, Plugin
 from reporter.run.record import Record, ResultVerdict
@@ -261,7 +261,7 @@ def test_a_result_that_takes_the_aggregator_with_it_each_time(tmp_path: Path) ->
         import os
         from pathlib import Path
         from reporter.results import process
-        from reporter.results.task import Budget, Task
+        from reporter.results.child import Budget, Task
         process.subprocess.Popen = lambda *_, **__: os.kill(os.getpid(), 9)
         judge = process.Judge(Path(os.environ["BEGUN"]))
         task = Task("junit", (), False, 1, "r", "results/global")
@@ -483,16 +483,16 @@ def test_no_process_can_be_started(tmp_path: Path, monkeypatch, errors, expected
     """That is our trouble and may pass: we wait for long, but not for ever."""
     left = iter(errors)
     judge = Judge()
-    started = judge._started
+    started = subprocess.Popen
 
-    def start(*words: object) -> object:
+    def start(*words: Any, **options: Any) -> object:
         with contextlib.suppress(StopIteration):
             if (number := next(left)) is None:
                 raise RuntimeError("can't start new thread")
             raise OSError(number, os.strerror(number))
-        return started(*words)
+        return started(*words, **options)
 
-    monkeypatch.setattr(judge, "_started", start)
+    monkeypatch.setattr(process.subprocess, "Popen", start)
     monkeypatch.setattr(uploads, "_PAUSE", 0)
 
     async def story(here: Scene) -> None:
