@@ -119,7 +119,7 @@ def main() -> None:
         if sys.argv[2]
         else contextlib.nullcontext() as listing,
     ):
-        found = _read(task, budget, body, listing)
+        found = read(task, budget, body, listing)
     answer = {**asdict(found), "seconds": time.process_time() - began}
     shown = answer.pop("not_passed")
     sys.stdout.buffer.write(json.dumps(answer).encode() + b"\n" + shown)
@@ -150,7 +150,7 @@ def selects(result_format: str, files: Collection[str], name: str) -> bool:
     return name.endswith(_SUFFIXES.get(result_format, ("",)))
 
 
-def _read(task: Task, budget: Budget, body: IO[bytes], listing: IO[str] | None) -> Judgement:
+def read(task: Task, budget: Budget, body: IO[bytes], listing: IO[str] | None) -> Judgement:
     """Read a result; its items go to `listing`, if there is one, else the page's are returned.
 
     Raises OSError and BadArchive.
@@ -170,11 +170,11 @@ def _read(task: Task, budget: Budget, body: IO[bytes], listing: IO[str] | None) 
     wanted = " or ".join(task.files) or f"file of the format {task.result_format}"
     note = next(notes, "") if reports else f"no {wanted} found"
     counts = counts or {ResultStatus.UNKNOWN: 1}
-    first = next((report.first for report in reports if report.first is not None), None)
+    failed, text = next(filter(None, (report.first for report in reports)), ("", ""))
     return Judgement(
         counts,
-        "" if first is None else first.name,
-        "" if first is None else first.text,
+        failed,
+        text,
         note,
         unpacked=unpacked - budget.unpacked,
         not_passed=not_passed([test for report in reports for test in report.shown], counts),

@@ -79,12 +79,9 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _nothing(options: argparse.Namespace) -> str:
-    wanted = [f"{name} {value}" for name, value in _asked(options) if value]
-    return f"no results of {', '.join(wanted)} found" if wanted else "no results found"
-
-
-def _asked(options: argparse.Namespace) -> tuple[tuple[str, str], ...]:
-    return ("plugin", options.plugin), ("node", options.node)
+    chosen = ("plugin", options.plugin), ("node", options.node)
+    wanted = ", ".join(f"{name} {value}" for name, value in chosen if value)
+    return f"no results of {wanted} found" if wanted else "no results found"
 
 
 def _read(path: Path, options: argparse.Namespace) -> Results:

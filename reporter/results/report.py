@@ -58,25 +58,18 @@ class Room:
         return cls(failed=Places(200, 192 * 2**10), unclear=Places(50, 64 * 2**10))
 
 
-@dataclass(frozen=True, slots=True)
-class FirstFailure:
-    """The first test that failed: its name, and the beginning of what it said."""
-
-    name: str
-    text: str
-
-
 class Report:
     """A report, at first without tests; a parser adds them to the branch that is open.
 
     `path` is that of its file below the plugin's directory. After `read`, `item` has everything for
     the list, `shown` the tests for the page with their statuses, and `note` says why the report was
-    not read to its end.
+    not read to its end. `first` is the first test that failed: its name, and the beginning of what
+    it said.
     """
 
     def __init__(self, path: str, room: Room) -> None:
         self.item = Item(path.rpartition("/")[2], meta={"file": path, "type": "file"})
-        self.first: FirstFailure | None = None
+        self.first: tuple[str, str] | None = None
         self.shown: list[tuple[str, bytes]] = []
         self.note = ""
         self._room = room
@@ -143,7 +136,7 @@ class Report:
         name, details, meta = name[:_NAME], details or {}, meta or {}
         if word in BAD and self.first is None:
             text = next((each for each in details.values() if isinstance(each, str)), "")
-            self.first = FirstFailure(name, text[:_NAME])
+            self.first = name, text[:_NAME]
         if not good:
             of = meta.get("package") or meta.get("classname")
             above = (*(each.name for each in self._open), *((of,) if of else ()))

@@ -370,6 +370,19 @@ def test_a_reader_without_memory(tries) -> None:
     assert 100 < budget.seconds < 120
 
 
+def test_a_report_that_needs_more_memory_than_there_is() -> None:
+    """What it has said before counts."""
+    failed = b'{"Action":"fail","Test":"A"}\n'
+    begun = b"".join(b'{"Action":"run","Test":"%d%s"}\n' % (n, b"x" * 60_000) for n in range(1_800))
+    with tempfile.TemporaryFile("w+b", buffering=0) as listing:
+        found = read(Judge(), failed + begun, result_format="gojson", listing=listing)
+        listing.seek(0)
+        (item,) = yaml.safe_load(listing)
+    note = "it takes too much memory to read"
+    assert Judgement({"failed": 1, "unknown": 1}, "A", "", f"r: {note}") == found
+    assert (note, ["A"]) == (item["meta"]["error"], [each["name"] for each in item["items"]])
+
+
 def test_more_to_unpack_than_the_budget_has(tmp_path: Path) -> None:
     """Also of files that do not count; what was read before stays read."""
     archive = packed(("a.xml", PASSING), ("b.bin", bytes(600)))
