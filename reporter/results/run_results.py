@@ -30,11 +30,11 @@ _FIELDS: Final = frozenset({"name", "status", "meta", "details"})
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """One test: the names above it, from the plugin on, its own, and what is said of it."""
+    """One test: its name, the names above it, from the plugin on, and what is said of it."""
 
-    path: tuple[str, ...]
     name: str
     status: str
+    path: list[str]
     details: Mapping[str, Any]
     meta: Mapping[str, Any]
 
@@ -128,15 +128,15 @@ def read_tree(
         raise ValueError("not a tree of results, or too large") from error
     if node and not root.chosen:
         return None
-    tests = [_test((plugin, *reversed(above)), fields) for above, fields in root.tests]
+    tests = [_test([plugin, *reversed(above)], fields) for above, fields in root.tests]
     tests.sort(key=lambda test: (test.status not in BAD, test.good))
     return PluginResults(plugin, root.status, tests, Counter(root.counts), reading.unlisted)
 
 
-def _test(path: tuple[str, ...], fields: Mapping[str, Any]) -> Test:
+def _test(path: list[str], fields: Mapping[str, Any]) -> Test:
     word = status_word(text(fields, "status"))
     details, meta = section(fields, "details"), section(fields, "meta")
-    return Test(path, text(fields, "name"), word, details, meta)
+    return Test(text(fields, "name"), word, path, details, meta)
 
 
 @dataclass(slots=True)

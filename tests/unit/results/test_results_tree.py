@@ -34,7 +34,7 @@ def test_the_order_of_the_fields_does_not_matter() -> None:
     )
     assert found is not None
     (test,) = found.tests
-    assert (("p", "n"), "t", "failed", "x") == (test.path, test.name, test.status, test.said)
+    assert (["p", "n"], "t", "failed", "x") == (test.path, test.name, test.status, test.said)
     assert {"failure": "x", "at": 7, "of": [1.5, True, None]} == test.details
     assert {"failed": 1, "passed": 8} == found.counts
 
@@ -53,7 +53,7 @@ def test_only_a_node_is_a_node(name) -> None:
     if name == "n":
         assert found is not None
         assert ("failed", "failed", {"failed": 1}) == (found.status, found.verdict, found.counts)
-        assert [("p",)] == [test.path for test in found.tests]
+        assert [["p"]] == [test.path for test in found.tests]
     else:
         assert found is None
 
