@@ -2,7 +2,7 @@
 """A worker of your own for an aggregator: it does some work, reports progress, uploads a file.
 
 Needs urllib3 only. Settings come from the environment: AGGREGATOR_URL, RESULT_TYPE, CA_CERT,
-CLIENT_CERT, CLIENT_KEY (see docs/plugin-authors.md). Usage: worker.py FILE
+CLIENT_CERT, CLIENT_KEY (see docs/plugins.md). Usage: worker.py FILE
 """
 
 import os

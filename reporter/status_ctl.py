@@ -55,7 +55,7 @@ COMMANDS = (
     Command("gather", "collect.command", "run gatherers on this machine, without a cluster"),
     Command("images", "runctl.images", "list the images that plugins need"),
     Command("inject", "inject.command", "add the reporter to the Jobs in manifests"),
-    Command("uninject", "inject.uninject", "take the reporter out of manifests again"),
+    Command("uninject", "inject.uninject", "remove the reporter from manifests"),
     Command("completion", "cli.completion", "print a shell completion script"),
 )
 _OWN_SIGNALS = (

@@ -6,6 +6,7 @@ status. When the socket is closed everything that was started is killed.
 
 import atexit
 import contextlib
+import faulthandler
 import gc
 import importlib
 import json
@@ -77,6 +78,7 @@ def become(order: dict[str, Any], descriptors: list[int]) -> None:
     # Whoever runs the tests may ignore them, as `nohup` does.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    faulthandler.enable(sys.stderr)  # for SIGABRT of a test whose process hangs
 
 
 def reap() -> None:

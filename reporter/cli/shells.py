@@ -1,7 +1,7 @@
 """Completion scripts for bash, zsh and fish, made from what the commands take.
 
 Which commands there are and what they take is asked in `completion`. Scripts that libraries write
-do not complete all of it: docs/decisions/0011-by-hand.md.
+do not complete all of it: docs/decisions/0006-dependencies.md.
 """
 
 from collections.abc import Sequence

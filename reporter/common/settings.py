@@ -127,7 +127,7 @@ def log_format() -> Any:
 class Variables(BaseSettings):
     """One program's settings. Fields are the variables in lower case; all times are in seconds.
 
-    Why its sources are ours: docs/decisions/0011-by-hand.md.
+    Why its sources are ours: docs/decisions/0006-dependencies.md.
     """
 
     model_config = SettingsConfigDict(

@@ -1,7 +1,7 @@
 """API objects as YAML text, in the order and the style of `kubectl get -o yaml`.
 
 Only what such objects are made of: maps, lists, strings, numbers, booleans, null. Long lines are
-not folded. PyYAML leaves `1e3` and `y` unquoted and is slow: docs/decisions/0011-by-hand.md.
+not folded. PyYAML leaves `1e3` and `y` unquoted and is slow: docs/decisions/0006-dependencies.md.
 """
 
 import json

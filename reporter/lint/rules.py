@@ -16,14 +16,14 @@ RULES: Final = (
     Rule(
         "not-injected",
         _ERROR,
-        "the label `status-reporter.io/inject` asks for a reporter, and the Pod template has none",
+        "the label `status-reporter.io/inject` is set, and the Pod template has no reporter",
         nothing,
         without=pod_rules.not_injected,
     ),
     Rule(
         "settings",
         _ERROR,
-        "the reporter does not start with these settings (it is the reporter's own check)",
+        "the reporter does not start with these settings",
         name_rules.settings,
         partial=True,
     ),
@@ -37,7 +37,7 @@ RULES: Final = (
     Rule(
         "job-name",
         _ERROR,
-        "`JOB_NAME`, `JOB_NAMESPACE` or `POD_NAME` is not that of this Job and its Pod",
+        "`JOB_NAME`, `JOB_NAMESPACE` or `POD_NAME` does not match the Job or its Pod",
         name_rules.job_name,
     ),
     Rule(
@@ -50,7 +50,7 @@ RULES: Final = (
     Rule(
         "adapter-not-found",
         _ERROR,
-        "no container is the adapter: `ADAPTER_CONTAINER_NAME` names none, or there is none",
+        "`ADAPTER_CONTAINER_NAME` names no container, or there is none to watch",
         name_rules.adapter_not_found,
     ),
     Rule(
@@ -68,15 +68,14 @@ RULES: Final = (
     Rule(
         "form",
         _ERROR,
-        "`REPORTER_FORM` is not the form of the container, or an init container without "
-        "`restartPolicy: Always`",
+        "`REPORTER_FORM` does not match, or an init container has no `restartPolicy: Always`",
         pod_rules.form,
         partial=True,
     ),
     Rule(
         "classic-not-first",
         _ERROR,
-        "the reporter is a container, but not the first: a hanging image pull blocks it",
+        "the reporter is not the first container: a hanging image pull blocks it",
         pod_rules.classic_not_first,
         partial=True,
     ),
@@ -90,7 +89,7 @@ RULES: Final = (
     Rule(
         "wait-beyond-deadline",
         _ERROR,
-        "`MAX_WAIT_TIME_SECONDS` is not less than `activeDeadlineSeconds` of the Job or the Pod",
+        "`MAX_WAIT_TIME_SECONDS` is not less than `activeDeadlineSeconds` of the Job or Pod",
         time_rules.wait_beyond_deadline,
         partial=True,
     ),
@@ -104,7 +103,7 @@ RULES: Final = (
     Rule(
         "no-deadline",
         _WARNING,
-        "neither the Job nor its Pods have `activeDeadlineSeconds`: a hanging adapter runs forever",
+        "neither the Job nor its Pods have `activeDeadlineSeconds`",
         time_rules.no_deadline,
     ),
     Rule(
@@ -117,8 +116,7 @@ RULES: Final = (
     Rule(
         "ttl-too-short",
         _WARNING,
-        "`ttlSecondsAfterFinished` is not more than 120: the condition may never be read, and the "
-        "reaper comes too late",
+        "`ttlSecondsAfterFinished` is at most 120: too short for readers and the reaper",
         time_rules.ttl_too_short,
         partial=True,
         without=time_rules.ttl_too_short_for,
@@ -126,13 +124,13 @@ RULES: Final = (
     Rule(
         "repeated",
         _WARNING,
-        "`restartPolicy` and `backoffLimit` repeat a failed check, whose verdict may change then",
+        "`restartPolicy` and `backoffLimit` repeat a failed check; its verdict may change",
         time_rules.repeated,
     ),
     Rule(
         "results-not-shared",
         _ERROR,
-        "the adapter does not mount the volume that the reporter reads the result from",
+        "the adapter does not mount the volume of the result file",
         pod_rules.results_not_shared,
     ),
     Rule(
@@ -145,7 +143,7 @@ RULES: Final = (
     Rule(
         "liveness-probe",
         _ERROR,
-        "the reporter has a liveness probe, which can kill it before it has written the verdict",
+        "the reporter has a liveness probe, which can kill it before the verdict is written",
         pod_rules.liveness_probe,
         partial=True,
     ),
@@ -159,7 +157,7 @@ RULES: Final = (
     Rule(
         "memory-limit",
         _ERROR,
-        "the reporter's memory limit is below the measured peak",
+        "the reporter's memory limit is below its measured peak",
         pod_rules.memory_limit,
         partial=True,
     ),
@@ -178,13 +176,13 @@ RULES: Final = (
     Rule(
         "missing-rights",
         _ERROR,
-        "the service account has no permission to read or write what the verdict needs",
+        "the service account may not read or write what the verdict needs",
         pod_rules.missing_rights,
     ),
     Rule(
         "missing-optional-rights",
         _WARNING,
-        "the service account has no permission to watch Pods or to create Events",
+        "the service account may not watch Pods or create Events",
         pod_rules.missing_optional_rights,
     ),
     Rule(
@@ -197,15 +195,14 @@ RULES: Final = (
     Rule(
         "completions",
         _WARNING,
-        "the Job needs several Pods (`completions`) and is not `Indexed`: a later verdict replaces "
-        "a failure",
+        "the Job needs several Pods and is not `Indexed`: a later verdict replaces a failure",
         pod_rules.completions,
         partial=True,
     ),
     Rule(
         "host-network",
         _WARNING,
-        "with `hostNetwork`, the reporter's port is one of the node",
+        "with `hostNetwork` the reporter's port is on the node",
         pod_rules.host_network,
     ),
     Rule(

@@ -67,14 +67,14 @@ class Settings(Variables):
     )
     # Before the interval: its rule looks at this one.
     max_wait_time_seconds: Integer = setting(
-        "how long to wait for a result, from the adapter's first start",
+        "maximum time to wait for a result, from the adapter's first start",
         300,
         f"an integer from 1 to {LONGEST}",
         ge=1,
         le=LONGEST,
     )
     poll_interval_seconds: Integer = setting(
-        "maximum interval between two checks of the file; file events are handled at once",
+        "maximum interval between checks of the file; file events trigger one immediately",
         _interval,
         "a positive integer, less than MAX_WAIT_TIME_SECONDS",
         shown="2",
@@ -103,7 +103,7 @@ class Settings(Variables):
         "name of this container in the Pod",
     )
     reporter_form: Literal["auto", "native", "classic"] = setting(
-        "`native` sidecar or `classic` second container; `auto` detects it from the Pod",
+        "`native` sidecar or `classic` second container; `auto` detects it",
         "auto",
         "auto, native or classic",
     )
@@ -111,8 +111,8 @@ class Settings(Variables):
         "whether exit code 0 without a result file is a failure", True, "true or false"
     )
     result_trust: Literal["at-once", "at-exit"] = setting(
-        "when a valid result becomes the verdict: `at-once`, or `at-exit` when the adapter has "
-        "ended; then a non-zero exit code overrides a success",
+        "when a valid result becomes the verdict; with `at-exit` a non-zero exit code overrides a "
+        "success",
         "at-once",
         "at-once or at-exit",
     )
@@ -120,21 +120,20 @@ class Settings(Variables):
         "whether `AdapterRunning` is written at the start", True, "true or false", bad="default"
     )
     report_condition: Boolean = setting(
-        "whether the verdict is written on the Job; without it the Job is only read, and the "
-        "aggregator alone gets the verdict",
+        "whether the verdict is written on the Job; if not, only the aggregator gets it",
         True,
         "true or false",
         bad="default",
     )
     report_events: Boolean = setting(
-        "whether a Kubernetes Event on the Job announces the final verdict",
+        "whether an Event on the Job announces the final verdict",
         True,
         "true or false",
         bad="default",
     )
     # After the type: its rule looks at that one.
     report_details: Boolean = setting(
-        "whether the result's `details` are written as an annotation",
+        "whether the result's `details` are copied to an annotation",
         False,
         f"true or false; CONDITION_TYPE at most {_DETAILED_TYPE} bytes",
         bad="default",
@@ -168,7 +167,7 @@ class Settings(Variables):
     )
     metrics_linger_seconds: Integer = setting(
         "maximum time to wait for one more scrape before exiting; in the native form after "
-        "SIGTERM, within the grace period minus 2 s",
+        "SIGTERM, at most the grace period minus 2 s",
         0,
         f"an integer from 0 to {LONGEST}",
         bad="default",

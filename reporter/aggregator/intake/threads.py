@@ -67,7 +67,7 @@ _Done = tuple["asyncio.Future[Any]", Any, BaseException | None]
 class _Pool:
     """Threads for one event loop, which hears of many ends at once.
 
-    An executor wakes the loop for each, which slows a crowd of uploads down (decision 11).
+    An executor wakes the loop for each, which slows many uploads down (docs/decisions).
     """
 
     def __init__(self, count: int, name: str) -> None:

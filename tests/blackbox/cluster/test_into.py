@@ -116,7 +116,7 @@ def test_a_script(shell: Shell) -> None:
 
 
 def test_a_check_that_ends_with_0_whatever_it_found(shell: Shell) -> None:
-    """The reporter ends with 1 in its place, and the Job is Failed, as docs/into.md says."""
+    """The reporter ends with 1 in its place, and the Job is Failed, as docs/add-to-jobs.md says."""
     given = (INTO / "job.yaml").read_text().replace("/etc/hostname", "/nowhere")
     options = ("--image", PRODUCT_IMAGE, "--with-rbac", "--form", "classic")
     policy = ("--env", "EXIT_POLICY=failure")

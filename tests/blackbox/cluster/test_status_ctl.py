@@ -121,13 +121,13 @@ def test_wait_for_a_job_that_does_not_exist_yet(
 
 
 @pytest.mark.parametrize("success", [True, False])
-def test_the_readmes_kubectl_wait_ends_with_either_answer(
+def test_the_documented_kubectl_wait_ends_with_either_answer(
     controlplane: ControlPlane, namespace: str, tmp_path: Path, success: bool
 ) -> None:
-    """As it stands in the README, with the Job's name put in."""
+    """As it stands in docs/add-to-jobs.md, with the Job's name put in."""
     make_job(controlplane, namespace, "checked")
-    readme = (Path(__file__).parents[3] / "README.md").read_text()
-    snippet = readme.split("```sh\n")[1].split("```")[0].replace("JOB", "checked")
+    page = (Path(__file__).parents[3] / "docs" / "add-to-jobs.md").read_text()
+    snippet = page.split("```sh\n")[1].split("```")[0].replace("JOB", "checked")
     kubectl = tmp_path / "kubectl"
     where = f"--kubeconfig {controlplane.kubeconfig} --namespace {namespace}"
     kubectl.write_text(f'#!/bin/sh\nexec {binaries.program("kubectl")} {where} "$@"\n')

@@ -1,6 +1,7 @@
 """`status-ctl jobs --watch` against an API server: what is a line, and what ends it."""
 
 import json
+import signal
 import subprocess
 from collections.abc import Callable
 from operator import itemgetter
@@ -40,8 +41,13 @@ class Output:
 
     def stop(self) -> tuple[int, str, str]:
         """Ctrl-C: the code, and what was written besides."""
-        self._process.send_signal(2)
-        out, err = self._process.communicate(timeout=60)
+        self._process.send_signal(signal.SIGINT)
+        try:
+            out, err = self._process.communicate(timeout=60)
+        except subprocess.TimeoutExpired:
+            self._process.send_signal(signal.SIGABRT)  # it writes where each of its threads is
+            _, err = self._process.communicate(timeout=60)
+            pytest.fail(f"it does not end:\n{err.decode()}")
         return self._process.returncode, out.decode(), err.decode()
 
 

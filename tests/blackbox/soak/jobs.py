@@ -423,6 +423,7 @@ def _adapter_runs(lines: list[str], versions: list[Object]) -> Iterator[AdapterR
             runs[max(runs)].append((_unix(stamp), text.split()))
     for number, said in runs.items():
         writes: list[Written] = []
+        stays = False
         for at, (kind, *words) in said:
             if kind == "write":
                 text, reason = words
@@ -430,6 +431,8 @@ def _adapter_runs(lines: list[str], versions: list[Object]) -> Iterator[AdapterR
                 writes.append(Written(at, None, valid if valid[0] else INVALID))
             elif kind == "wrote":
                 writes[-1] = Written(writes[-1].begun, at, writes[-1].verdict)
+            elif kind == "end":
+                stays = " ".join(words) in STAYS
         end = ends.get(number, {})
         yield AdapterRun(
             began=said[0][0],
@@ -437,6 +440,7 @@ def _adapter_runs(lines: list[str], versions: list[Object]) -> Iterator[AdapterR
             ended=_unix(end["finishedAt"]) if end.get("finishedAt") else None,
             code=end.get("exitCode"),
             out_of_memory=end.get("reason") == "OOMKilled",
+            stays=stays,
         )
 
 

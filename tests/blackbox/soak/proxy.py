@@ -115,7 +115,9 @@ class Proxy(HttpServer):
                 raise Dropped
             if what == "cut" and self.roll() < 0.5:
                 raise Dropped
-            time.sleep(self.roll({"hang": 12.0, "slow": 1.0}.get(what, 0.0)))
+            # Of two writes that hang the second often overtakes the first.
+            time.sleep(self.roll(12.0 if self.roll() < 0.5 else 0.1) if what == "hang" else 0.0)
+            time.sleep(self.roll() if what == "slow" else 0.0)
             status = self._pass_on(connection, request, answered=what != "cut")
         finally:
             self._asked.append(Asked(at, who, request.method, request.target, status))

@@ -202,7 +202,7 @@ def test_all_together_have_a_limit_too(programs: Path) -> None:
 
 
 def test_the_limits_where_nobody_chooses() -> None:
-    """As docs/gatherers.md promises them, with and without options that could be given."""
+    """As docs/host-facts.md promises them, with and without options that could be given."""
     promised = GathererLimits(60, 64 * 2**20, 10_000, 384 * 2**20, 18_000)
     parser = argparse.ArgumentParser()
     add_options(parser)
@@ -327,7 +327,7 @@ def test_the_directory_for_the_output_cannot_be_made(
 
 
 def test_the_examples_for_authors_work_as_they_are_written(programs: Path) -> None:
-    page = Path("docs/gatherers.md").read_text()
+    page = Path("docs/host-facts.md").read_text()
     examples = dict(re.findall(r"<!-- example: (\S+) -->\n```\w+\n(.*?)```", page, re.DOTALL))
     for name, text in examples.items():
         script(programs, name, text)

@@ -1,4 +1,4 @@
-"""docs/plugin-definitions.md has every variable and every mount that a plugin is given."""
+"""docs/plugins.md has every variable and every mount that a plugin is given."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from reporter.run.definition import Contract, Definition, Driver
 from tests.plugin_launches import launch_of
 from tests.unit.launch.job_parts import container, environ, made_of, mounts, pod_of
 
-PAGE = Path(__file__).parents[3] / "docs" / "plugin-definitions.md"
+PAGE = Path(__file__).parents[3] / "docs" / "plugins.md"
 TABLE = re.search(r"<!-- given -->\n(.*?)<!-- /given -->", PAGE.read_text(), re.DOTALL)
 WHEN = {"": set(), "yes": {"yes"}, "driver `Node`": {"Node"}, "with `config`": {"config"}}
 

@@ -1,4 +1,4 @@
-"""deploy/reaper: both forms of the reaper, read as plain YAML, and the page about it.
+"""deploy/reaper: both forms of the reaper, read as plain YAML, and the pages about it.
 
 That its rights are those that it uses is tested in tests/blackbox/ctl/test_reap_command.py, that
 the cluster takes it and it works there in tests/blackbox/cluster/test_reap.py.
@@ -13,6 +13,7 @@ import pytest
 from reporter.reap import command as reap
 from reporter.reap.metrics import ReaperMetrics
 from tests.unit.repository.manifests import load, rights
+from tests.unit.repository.test_docs import METRICS, section
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "reaper.md").read_text(encoding="utf-8")
 DEPLOYMENT = load("reaper/deployment.yaml")["spec"]["template"]["spec"]
@@ -73,7 +74,7 @@ def test_the_page_names_the_rights():
     assert {(r, verb) for _, r, verb in rights(load("reaper/rights/clusterrole.yaml"))} == named
 
 
-def test_the_page_names_the_metrics():
+def test_the_table_names_the_metrics():
     """Every family and its labels."""
     metrics = ReaperMetrics()
     metrics.reaped("AllChecked")
@@ -85,7 +86,8 @@ def test_the_page_names_the_metrics():
         name + "".join(f"{{{label}}}" for label in re.findall(r"(\w+)=", labels))
         for name, labels in re.findall(r"(?m)^(status_\w+)(\{.*\})? ", page)
     }
-    told = {line.split("`")[1] for line in PAGE.splitlines() if line.startswith("| `status_")}
+    table = section(METRICS, "reaper")
+    told = {line.split("`")[1] for line in table.splitlines() if line.startswith("| `status_")}
 
     assert shown == told
     for line in (

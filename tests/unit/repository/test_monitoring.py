@@ -17,7 +17,7 @@ from reporter.verdict.condition import Attempt
 from reporter.verdict.rows import Report
 from tests.promtool import promtool
 from tests.unit.repository.manifests import DEPLOY, load
-from tests.unit.repository.test_docs import full_metrics, section
+from tests.unit.repository.test_docs import METRICS, full_metrics, section
 
 FOLDER = DEPLOY / "monitoring"
 DOCUMENT = (DEPLOY.parent / "docs" / "monitoring.md").read_text(encoding="utf-8")
@@ -221,7 +221,7 @@ def test_scrapes_find_the_containers_of_the_manifests():
 def test_every_metric_of_the_aggregator_is_documented():
     """The table names exactly the families that are served, with their types."""
     families = set(re.findall(r"^# TYPE (\S+) (\S+)", aggregator_page(), re.MULTILINE))
-    table = section(DOCUMENT, "metrics")
+    table = section(METRICS, "aggregator")
 
     assert {(name, "info" if name.endswith("_info") else type_) for name, type_ in families} == set(
         re.findall(r"`(status_aggregator_\w+)[^|]*\| (\w+) ", table)

@@ -54,6 +54,9 @@ def run(
     return AdapterRun(began, writes, ended, code, out_of_memory)
 
 
+STOPPED = replace(run(code=143), stays=True)
+
+
 def pod(*runs: AdapterRun, **changes: object) -> Attempt:
     """A Pod to which nothing happened but these changes."""
     plain = Attempt(
@@ -96,6 +99,7 @@ SITUATIONS: list[tuple[Plan, Attempt, set[Verdict]]] = [
     (PLAN, pod(run(), removed=130.0, evicted=True), {EVICTED}),
     (PLAN, pod(run(), removed=130.0, deadline=130.0), {TIMEOUT}),
     (PLAN, pod(run(), removed=149.0, deleted=True), {INTERRUPTED, MISSING}),
+    (PLAN, pod(STOPPED, removed=149.0, deleted=True), {INTERRUPTED}),
     (PLAN, pod(run(PASSED), removed=130.0, deleted=True), {PASSED}),
     (AGAIN, pod(run(PASSED, code=3), run(began=152.0, ended=158.0)), {MISSING, TIMEOUT}),
     (AGAIN, pod(run(code=3, ended=110.0), run(PASSED, began=112.0, ended=130.0)), {PASSED}),
@@ -124,6 +128,7 @@ def test_who_was_there_to_see_the_end() -> None:
     # Refused until it was stopped, and its grace period was over before it went on.
     assert not owes(pod(run(), downs=((146.0, 155.0), (155.0, 180.0))))
     assert owes(pod(run(), downs=((146.0, 150.0), (165.0, 180.0))))
+    assert not owes(pod(run(), downs=((146.0, 150.0),), refused=True))
     assert owes(pod(run(), downs=((153.5, 180.0),)))
     # A removed one may wait for its adapter until the grace period is nearly over.
     assert owes(pod(run(ended=None), removed=130.0, downs=((110.0, 120.0), (155.0, 180.0))))
