@@ -139,9 +139,13 @@ class _Reader:
     def _case_ends(self, attributes: dict[str, str]) -> None:
         found = self._found
         self._case, self._found = None, {}
-        said = attributes.get("status", ""), attributes.get("result", "")
         status: str = ResultStatus.PASSED
-        if "failure" in found or "error" in found or any(each.lower() in _FAILED for each in said):
+        if (
+            "failure" in found
+            or "error" in found
+            or attributes.get("status", "").lower() in _FAILED
+            or attributes.get("result", "").lower() in _FAILED
+        ):
             self._failed += 1
             status = ResultStatus.FAILED
         elif "skipped" in found:
