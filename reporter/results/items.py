@@ -35,8 +35,8 @@ class Item:
 
     name: str
     status: str = ""
-    meta: Mapping[str, str] = field(default_factory=dict)
-    details: Mapping[str, Any] = field(default_factory=dict)
+    meta: dict[str, str] = field(default_factory=dict)
+    details: dict[str, Any] = field(default_factory=dict)
     items: "list[Item]" = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from reporter.results.items import BAD, GOOD, TRUNCATED, Item, said, shown_test
-from reporter.run.counting import KNOWN, count_in, status_word
+from reporter.run.counting import count_in, status_of, status_word
 from reporter.run.results import ResultStatus
 
 DEEPEST: Final = 64
@@ -88,15 +88,13 @@ class Report:
             self.note = TOO_MUCH
         while len(self._open) > 1:
             self.leave()
-        found, counts = dict(self.item.meta), self.item.counts
-        if self.note or not counts:
-            self.note = found["error"] = self.note or "no tests found"
-            counts.setdefault(ResultStatus.UNKNOWN, 1)
-            self._show((), self.item.name, ResultStatus.UNKNOWN, self.note)
+        item = self.item
+        if self.note or not item.counts:
+            self.note = item.meta["error"] = self.note or "no tests found"
+            item.counts.setdefault(ResultStatus.UNKNOWN, 1)
+            self._show((), item.name, ResultStatus.UNKNOWN, self.note)
         if self._unlisted:
-            words = (f"{word}: {self._unlisted[word]}" for word in sorted(self._unlisted))
-            found["unlisted"] = ", ".join(words)
-        self.item.meta = found
+            item.meta["unlisted"] = status_of(self._unlisted, counted=True)
 
     def enter(self, name: str) -> None:
         """Open a branch, such as a suite."""
@@ -120,7 +118,7 @@ class Report:
         meta: Mapping[str, str] | None = None,
     ) -> None:
         """Add a test."""
-        word = status if status in KNOWN else status_word(status)
+        word = status_word(status)
         branch = self._open[-1]
         _count(branch.counts, word)
         room, good = self._room, word in GOOD

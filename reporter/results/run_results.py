@@ -5,6 +5,7 @@ unpacked, and each file is read event by event, so its size does not matter. All
 Those that passed are listed only if asked for, and each list is bounded.
 """
 
+import re
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,6 +23,7 @@ from reporter.run.counting import count_in, status_word, verdict_of
 from reporter.runctl.archive import members
 
 NAME: Final = "sonobuoy_results.yaml"
+_FILE: Final = re.compile(f"plugins/([^/]+)/{re.escape(NAME)}")
 _DEEPEST: Final = 100  # items within items
 _LISTED: Final = {True: 256 * 2**20, False: 128 * 2**20}  # characters, of good tests and others
 _OBJECTS: Final = 1000  # what a test takes beside its texts
@@ -87,17 +89,14 @@ def read_results(
     """
     found = Results()
     for name, pieces in members(path, f"plugins/*/{NAME}"):
-        match name.split("/"):
-            case ["plugins", of, last] if last == NAME and pieces is not None:
-                if plugin not in ("", of):
-                    continue
-            case _:
-                continue
+        match = _FILE.fullmatch(name)
+        if match is None or pieces is None or plugin not in ("", match[1]):
+            continue
         copy = tempfile.TemporaryFile() if written else None  # noqa: SIM115  # who shows it reads it
         try:
-            made = read_tree(of, _copied(pieces, copy), node, every=every)
+            made = read_tree(match[1], _copied(pieces, copy), node, every=every)
         except ValueError:
-            found.problems.append(f"plugin {of}: {NAME} cannot be read")
+            found.problems.append(f"plugin {match[1]}: {NAME} cannot be read")
             continue
         if made is not None:
             made.written = copy
