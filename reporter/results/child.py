@@ -1,8 +1,8 @@
 """The process that reads one result, and what it is told and answers.
 
-Its arguments are the task with the budget, and the descriptor that items are written to, empty for
-none. Its body is standard input, the answer standard output. The limits on it bound what strangers'
-reports can take; of a report without the memory for it, what was read before counts.
+Its arguments are the task with the seconds it may take, and the descriptor that items are written
+to, empty for none. Its body is standard input, the answer standard output. The limits on it bound
+what strangers' reports can take; of one without the memory for it, what was read before counts.
 """
 
 import contextlib
@@ -25,8 +25,6 @@ from reporter.run.results import ResultStatus
 from reporter.untar import ACCEPTED, Archive, Kind
 
 MEMORY: Final = 96 * 2**20  # address space beyond what is there at the start
-UNPACKED_TOO_MUCH: Final = 3
-"""The exit code when there is more to unpack than the budget has."""
 _PIECE: Final = 256 * 2**10
 _SUFFIXES: Final[Mapping[str, tuple[str, ...]]] = {
     "junit": (".xml",),
@@ -72,29 +70,13 @@ class Task:
         )
 
 
-@dataclass(slots=True)
-class Budget:
-    """What reading the results of a plugin may still take.
-
-    Seconds of the processor: by the wall clock a busy machine would decide verdicts.
-    """
-
-    seconds: float = 120.0
-    unpacked: int = 4 * 2**30  # bytes
-
-    @property
-    def used_up(self) -> bool:
-        """Whether nothing more is read."""
-        return self.seconds <= 0 or self.unpacked <= 0
-
-
 @dataclass(frozen=True, slots=True)
 class Judgement:
     """What a result says: how many tests have which status, what failed first, and a note.
 
     The note says why something is unknown. Not `complete`: the process ended before its time.
-    `seconds` and `unpacked` are what it took. `not_passed` is JSON as `items.not_passed`
-    writes it, of a result that was judged only.
+    `seconds` is what it took. `not_passed` is JSON as `items.not_passed` writes it, of a result
+    that was judged only.
     """
 
     counts: Mapping[str, int] = field(default_factory=lambda: {"unknown": 1})
@@ -103,15 +85,13 @@ class Judgement:
     note: str = ""
     complete: bool = True
     seconds: float = field(default=0.0, compare=False)
-    unpacked: int = field(default=0, compare=False)
     not_passed: bytes = field(default=b"", compare=False, repr=False)
 
 
 def main() -> None:
     """Read, answer, end. An error ends it."""
-    task, budget = json.loads(sys.argv[1])
-    task, budget = Task(**task), Budget(**budget)
-    limit(budget.seconds)
+    task, seconds = json.loads(sys.argv[1])
+    limit(seconds)
     began = time.process_time()
     with (
         open(sys.stdin.fileno(), "rb", buffering=0, closefd=False) as body,
@@ -119,7 +99,7 @@ def main() -> None:
         if sys.argv[2]
         else contextlib.nullcontext() as listing,
     ):
-        found = read(task, budget, body, listing)
+        found = read(Task(**task), body, listing)
     answer = {**asdict(found), "seconds": time.process_time() - began}
     shown = answer.pop("not_passed")
     sys.stdout.buffer.write(json.dumps(answer).encode() + b"\n" + shown)
@@ -150,15 +130,15 @@ def selects(result_format: str, files: Collection[str], name: str) -> bool:
     return name.endswith(_SUFFIXES.get(result_format, ("",)))
 
 
-def read(task: Task, budget: Budget, body: IO[bytes], listing: IO[str] | None) -> Judgement:
+def read(task: Task, body: IO[bytes], listing: IO[str] | None) -> Judgement:
     """Read a result; its items go to `listing`, if there is one, else the page's are returned.
 
     Raises OSError and BadArchive.
     """
     room = Room.of_page() if listing is None else Room.of_list()
-    parse, unpacked = _parser(task.result_format), budget.unpacked
+    parse = _parser(task.result_format)
     found: dict[str, Report] = {}
-    for path, pieces in _files(task, budget, body):
+    for path, pieces in _files(task, body):
         found[path] = report = Report(path, room)  # of two, the last one wins
         report.read(parse, pieces)
     reports = [found[path] for path in sorted(found)]
@@ -176,7 +156,6 @@ def read(task: Task, budget: Budget, body: IO[bytes], listing: IO[str] | None) -
         failed,
         text,
         note,
-        unpacked=unpacked - budget.unpacked,
         not_passed=not_passed([test for report in reports for test in report.shown], counts),
     )
 
@@ -192,16 +171,14 @@ def _parser(result_format: str) -> Callable[[Iterator[bytes], Report], None]:
     return parse
 
 
-def _files(task: Task, budget: Budget, body: IO[bytes]) -> Iterator[tuple[str, Iterator[bytes]]]:
+def _files(task: Task, body: IO[bytes]) -> Iterator[tuple[str, Iterator[bytes]]]:
     """Yield the files of a result that count, each with its pieces."""
     if not task.archive:
         if not task.files or task.name in task.files:
-            _unpack(budget, task.size)
             yield f"{task.home}/{task.name}", iter(lambda: body.read(_PIECE), b"")
         return
     archive = Archive(body, task.size, ACCEPTED)
     for member in archive:
-        _unpack(budget, member.size)  # also what is only passed over
         path = b"/".join(member.path).decode("utf-8", "replace")
         name = path.rpartition("/")[2]
         if member.kind is Kind.FILE and selects(task.result_format, task.files, name):
@@ -209,9 +186,3 @@ def _files(task: Task, budget: Budget, body: IO[bytes]) -> Iterator[tuple[str, I
             yield f"{task.home}/{path}", pieces
             for _ in pieces:  # what was not read of it
                 pass
-
-
-def _unpack(budget: Budget, size: int) -> None:
-    budget.unpacked -= size
-    if budget.unpacked < 0:
-        sys.exit(UNPACKED_TOO_MUCH)

@@ -8,13 +8,13 @@ import signal
 import subprocess
 import sys
 import threading
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Final
 
 from reporter.common import log
 from reporter.errors import ReporterError
-from reporter.results.child import UNPACKED_TOO_MUCH, Budget, Judgement, Task
+from reporter.results.child import Judgement, Task
 from reporter.results.report import TOO_MUCH
 
 _PROGRAM: Final = "from reporter.results.child import main; main()"
@@ -23,6 +23,16 @@ _PAUSE: Final = 2.0  # seconds; whoever needed the memory may have ended by then
 _KILLED: Final = f"the process that read it was killed {_TRIES} times"
 _DEADLY: Final = f"the aggregator was killed {_TRIES} times while it was read"
 USED_UP: Final = "judging budget used up"
+
+
+@dataclass(slots=True)
+class Budget:
+    """What reading the results of a plugin may still take.
+
+    Seconds of the processor: by the wall clock a busy machine would decide verdicts.
+    """
+
+    seconds: float = 120.0
 
 
 class JudgingStopped(ReporterError):
@@ -61,7 +71,7 @@ class Judge:
         it, has no room for. Raises `JudgingStopped`, and OSError when no process can be started.
         """
         with self._turn:
-            if budget.used_up:
+            if budget.seconds <= 0:
                 return Judgement(note=USED_UP, complete=False)
             name = f"{digest}.{task.result_format}{'' if listing is None else '.items'}"
             noted = self._begun / name if self._begun is not None and digest else None
@@ -87,15 +97,14 @@ class Judge:
                     listing.seek(begin)
                     listing.truncate()
             before = _processor_seconds()
-            code, answer = self._answer(task, budget, body, listing)
+            code, answer = self._answer(task, budget.seconds, body, listing)
             if code == 0:
                 head, _, shown = answer.partition(b"\n")
                 found = Judgement(**json.loads(head), not_passed=shown)
                 # Without what the interpreter takes to start: many small results cost little.
                 budget.seconds -= found.seconds
-                budget.unpacked -= found.unpacked
                 return found
-            if code in (UNPACKED_TOO_MUCH, -signal.SIGXCPU):
+            if code == -signal.SIGXCPU:
                 budget.seconds = 0.0
                 return Judgement(note=USED_UP, complete=False)
             budget.seconds -= _processor_seconds() - before
@@ -105,11 +114,11 @@ class Judge:
         return Judgement(note=_KILLED, complete=False)
 
     def _answer(
-        self, task: Task, budget: Budget, body: IO[bytes], listing: IO[bytes] | None
+        self, task: Task, seconds: float, body: IO[bytes], listing: IO[bytes] | None
     ) -> tuple[int, bytes]:
         """Return how a process that reads it ended, and what it wrote."""
         passed = () if listing is None else (listing.fileno(),)
-        what = json.dumps((asdict(task), asdict(budget)))
+        what = json.dumps((asdict(task), seconds))
         with self._lock:
             if self._stopped.is_set():
                 raise JudgingStopped("stopped before a result was judged")

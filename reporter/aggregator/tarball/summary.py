@@ -18,7 +18,7 @@ from reporter.aggregator.intake.judging import FAILED_TESTS
 from reporter.aggregator.tarball.content import Content, Folder
 from reporter.collect.snapshot.redact import BLANK, redact
 from reporter.common.objects import json_object
-from reporter.results.child import PARSED, Budget, Judgement, Task, selects
+from reporter.results.child import PARSED, Judgement, Task, selects
 from reporter.results.items import (
     Item,
     adapter_item,
@@ -28,7 +28,7 @@ from reporter.results.items import (
     raw_item,
     unread_item,
 )
-from reporter.results.process import USED_UP, Judge
+from reporter.results.process import USED_UP, Budget, Judge
 from reporter.run.counting import count_in, custom
 from reporter.run.error_report import INVALID, NO_RESULTS, UNREAD
 from reporter.run.plan import Plugin

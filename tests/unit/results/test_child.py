@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from reporter.results.child import Budget, Judgement, Task, read, selects
+from reporter.results.child import Judgement, Task, read, selects
 from tests.archives import tars
 from tests.unit.results.scene import suite
 
@@ -34,7 +34,7 @@ def judgement(*files: tuple[str, bytes], wanted: tuple[str, ...] = ()) -> Judgem
     """Return what is said of an archive."""
     body = tars.tgz(*(tars.file(name.encode(), data) for name, data in files))
     task = Task("junit", wanted, True, len(body), "r", "results/n")
-    return read(task, Budget(), io.BytesIO(body), None)
+    return read(task, io.BytesIO(body), None)
 
 
 def failing(name: str) -> bytes:

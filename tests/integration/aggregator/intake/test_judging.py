@@ -14,7 +14,6 @@ import tarfile
 import tempfile
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -23,10 +22,9 @@ import yaml
 
 from reporter.aggregator.intake import judging as uploads
 from reporter.aggregator.intake.judging import Judging
-from reporter.aggregator.tarball import summary
 from reporter.results import child, process
-from reporter.results.child import Budget, Judgement, Task
-from reporter.results.process import Judge
+from reporter.results.child import Judgement, Task
+from reporter.results.process import Budget, Judge
 from reporter.run.error_report import INVALID
 from reporter.run.plan import Key, Plan, Plugin
 from reporter.run.record import Record, ResultVerdict
@@ -34,6 +32,7 @@ from reporter.run.state import Phase
 from reporter.run.upload_head import Meta
 from reporter.runctl.aggregator_pod import aggregator_pod
 from tests.archives import tars
+from tests.integration.aggregator.intake import scene
 from tests.integration.aggregator.intake.scene import (
     ARCHIVE,
     PLAIN,
@@ -261,11 +260,11 @@ def test_a_result_that_takes_the_aggregator_with_it_each_time(tmp_path: Path) ->
         import os
         from pathlib import Path
         from reporter.results import process
-        from reporter.results.child import Budget, Task
+        from reporter.results.child import Task
         process.subprocess.Popen = lambda *_, **__: os.kill(os.getpid(), 9)
         judge = process.Judge(Path(os.environ["BEGUN"]))
         task = Task("junit", (), False, 1, "r", "results/global")
-        judge.judge(task, None, budget=Budget(), digest="digest")
+        judge.judge(task, None, budget=process.Budget(), digest="digest")
     """
     environment = {
         **os.environ,
@@ -383,18 +382,6 @@ def test_a_report_that_needs_more_memory_than_there_is() -> None:
     assert (note, ["A"]) == (item["meta"]["error"], [each["name"] for each in item["items"]])
 
 
-def test_more_to_unpack_than_the_budget_has(tmp_path: Path) -> None:
-    """Also of files that do not count; what was read before stays read."""
-    archive = packed(("a.xml", PASSING), ("b.bin", bytes(600)))
-    budget = Budget(unpacked=2 * (len(PASSING) + 600) - 1)
-    judge = Judge()
-    assert Judgement({"passed": 1}) == read(judge, archive, archive=True, budget=budget)
-    assert SPENT == read(judge, archive, archive=True, budget=budget)
-    assert SPENT == read(judge, PASSING, budget=budget)
-    assert SPENT == read(judge, PASSING, budget=Budget(unpacked=len(PASSING) - 1))
-    assert Budget(120, 4 * 2**30) == Budget()
-
-
 MANY = Plan(
     "run-1",
     (
@@ -427,16 +414,22 @@ def test_a_plugin_with_little_does_not_wait_for_those_with_much(tmp_path: Path) 
     assert "one" in order[:5]
 
 
-def test_what_a_budget_has_no_room_for_is_unknown(tmp_path: Path, monkeypatch) -> None:
+class Slow(Judge):
+    """Five results are all that it reads of a plugin."""
+
+    def judge(self, *words: Any, budget: Budget, **options: Any) -> Judgement:
+        found = super().judge(*words, budget=budget, **options)
+        budget.seconds -= 24
+        return found
+
+
+def test_what_a_budget_has_no_room_for_is_unknown(tmp_path: Path) -> None:
     """With its reason, in the tarball too; the other plugin's budget is its own."""
-    room = partial(Budget, unpacked=5 * len(PASSING))
-    monkeypatch.setattr(uploads, "Budget", room)
-    monkeypatch.setattr(summary, "Budget", room)
 
     async def story(here: Scene) -> None:
         for key in MANY.keys:
             await here.put(key, PASSING)
-        async with judging(here, MANY):
+        async with judging(here, MANY, Slow()):
             found = await judged(here, *MANY.keys)
         unread = ("unknown", "JudgingBudgetUsedUp", "judging budget used up", {"unknown": 1})
         assert [("passed", "", "", {"passed": 1})] * 5 + [unread] * 3 == [
@@ -453,7 +446,7 @@ def test_what_a_budget_has_no_room_for_is_unknown(tmp_path: Path, monkeypatch) -
 
 def test_what_the_budget_of_packing_has_no_room_for(tmp_path: Path, monkeypatch) -> None:
     """The verdicts stand; the list of tests says what it lacks. Each plugin has its own budget."""
-    monkeypatch.setattr(summary, "Budget", partial(Budget, unpacked=5 * len(PASSING)))
+    monkeypatch.setattr(scene, "Judge", Slow)
 
     async def story(here: Scene) -> None:
         for key in MANY.keys:
