@@ -120,13 +120,10 @@ def _files(path: Path) -> Iterator[tuple[str, bytes | None]]:
             yield path.name, file.read(LARGEST + 1)
         return
     for name, pieces in archive.members(path, "**/*"):
-        data = None
         if pieces is not None and name.rpartition("/")[2] == NAME:
-            data = bytearray()
-            for piece in pieces:
-                if len(data) <= LARGEST:
-                    data += piece
-        yield name, None if data is None else bytes(data)
+            yield name, archive.beginning(pieces, LARGEST + 1)
+        else:
+            yield name, None
 
 
 def _show_nodes(nodes: Mapping[str, Mapping[str, Any]], options: argparse.Namespace) -> None:

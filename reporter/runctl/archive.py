@@ -83,7 +83,9 @@ def _file_or_run(options: argparse.Namespace) -> Path | None:
     return None
 
 
-def members(path: Path, pattern: str) -> Iterator[tuple[str, Iterator[bytes] | None]]:
+def members(
+    path: Path, pattern: str, caps: Caps = TARBALL
+) -> Iterator[tuple[str, Iterator[bytes] | None]]:
     """Yield what is in a directory and fits the pattern, or everything in a tarball, by its path.
 
     A file comes with its content, which is to be read before the next one is asked for, or not at
@@ -94,12 +96,22 @@ def members(path: Path, pattern: str) -> Iterator[tuple[str, Iterator[bytes] | N
             yield str(each.relative_to(path)), _pieces(each) if each.is_file() else None
         return
     with path.open("rb") as file:
-        archive = Archive(file, path.stat().st_size, TARBALL)
+        archive = Archive(file, path.stat().st_size, caps)
         for member in archive:
             pieces = map(bytes, archive.content()) if member.kind is Kind.FILE else None
             yield b"/".join(member.path).decode(errors="replace"), pieces
             for _ in pieces or ():  # what was not read of it
                 pass
+
+
+def beginning(pieces: Iterator[bytes], most: int) -> bytes:
+    """Return at least so many bytes of a content, or all of it."""
+    found = bytearray()
+    for piece in pieces:
+        found += piece
+        if len(found) >= most:
+            break
+    return bytes(found)
 
 
 def _pieces(path: Path) -> Iterator[bytes]:
