@@ -125,11 +125,14 @@ def read_tree(
         root = reading.document()
     except (yaml.YAMLError, UnreadableReport, RecursionError, MemoryError) as error:
         raise ValueError("not a tree of results, or too large") from error
-    if node and not root.chosen:
-        return None
+    status, chosen = text(root.fields, "status"), reading.chosen
+    if node:
+        if not chosen:
+            return None
+        status = next((each for each in chosen if each in BAD), chosen[0])
     tests = [_test([plugin, *reversed(above)], fields) for above, fields in root.tests]
     tests.sort(key=lambda test: (test.status not in BAD, test.good))
-    return PluginResults(plugin, root.status, tests, Counter(root.counts), reading.unlisted)
+    return PluginResults(plugin, status, tests, Counter(root.counts), reading.unlisted)
 
 
 def _test(path: list[str], fields: Mapping[str, Any]) -> Test:
@@ -139,13 +142,13 @@ def _test(path: list[str], fields: Mapping[str, Any]) -> Test:
 
 
 @dataclass(slots=True)
-class _Part:
+class _Item:
     """An item and what is below it. The paths of the tests are from below, without its own name."""
 
-    status: str = ""
+    fields: dict[str, Any] = field(default_factory=dict)
+    items: int = 0
     counts: dict[str, int] = field(default_factory=dict)
     tests: list[tuple[list[str], Mapping[str, Any]]] = field(default_factory=list)
-    chosen: bool = False
 
 
 class _Reading:
@@ -154,8 +157,9 @@ class _Reading:
         self._node, self._every = node, every
         self._left = dict(_LISTED)
         self.unlisted = 0
+        self.chosen: list[str] = []  # the status of the node that is asked for
 
-    def document(self) -> _Part:
+    def document(self) -> _Item:
         """Read the only document."""
         values = self._values
         values.next()
@@ -163,46 +167,42 @@ class _Reading:
             raise ValueError("empty")
         if not isinstance(values.next(), yaml.MappingStartEvent):
             raise ValueError("not a mapping")
-        root = _Part()
-        self._item(root, 0)
+        root = self._item(0)
         values.next()
         if not isinstance(values.next(), yaml.StreamEndEvent):
             raise ValueError("several documents")
         return root
 
-    def _item(self, part: _Part, depth: int) -> Mapping[str, Any]:
-        """Read an item up to its end; return its fields."""
+    def _item(self, depth: int) -> _Item:
+        """Read an item up to its end."""
         if depth > _DEEPEST:
             raise ValueError("nested too deep")
         values, before = self._values, self._values.held
-        fields: dict[str, Any] = {}
-        listed, below = False, 0
+        item, listed = _Item(), False
         while (name := values.key()) is not None:
             event = values.next()
             if name == "items" and isinstance(event, yaml.SequenceStartEvent):
                 if listed:
                     raise ValueError("items twice")
-                listed, below = True, self._items(part, depth)
+                listed = True
+                self._items(item, depth)
                 continue
             value = values.value(event)
             if name in _FIELDS:
-                fields[name] = value
+                item.fields[name] = value
         size, values.held = values.held - before, before
-        if self._node and not depth:
-            return fields
-        part.status = text(fields, "status")
-        if not below:
-            self._leaf(part, fields, size)
+        if not item.items:
+            self._leaf(item, size)
         elif depth > bool(self._node):
-            for above, _ in part.tests:
-                above.append(text(fields, "name"))
-        for word, many in _unlisted(section(fields, "meta")):
-            count_in(part.counts, {word: many})
-        return fields
+            for above, _ in item.tests:
+                above.append(text(item.fields, "name"))
+        for word, many in _unlisted(section(item.fields, "meta")):
+            count_in(item.counts, {word: many})
+        return item
 
-    def _leaf(self, part: _Part, fields: Mapping[str, Any], size: int) -> None:
-        word = status_word(text(fields, "status"))
-        part.counts[word] = 1
+    def _leaf(self, item: _Item, size: int) -> None:
+        word = status_word(text(item.fields, "status"))
+        item.counts[word] = 1
         good = word in GOOD
         if good and not self._every:
             return
@@ -210,34 +210,27 @@ class _Reading:
         if self._left[good] < 0:
             self.unlisted += 1
         else:
-            part.tests.append(([], fields))
+            item.tests.append(([], item.fields))
 
-    def _items(self, above: _Part, depth: int) -> int:
-        """Read the items of an item; return how many there are."""
-        values, many = self._values, 0
+    def _items(self, above: _Item, depth: int) -> None:
+        """Read the items of an item; of a plugin, if a node is asked for, only that counts."""
+        values = self._values
         while not isinstance(event := values.next(), yaml.SequenceEndEvent):
             if not isinstance(event, yaml.MappingStartEvent):
                 values.value(event)
                 continue
-            many += 1
+            above.items += 1
             left, unlisted = dict(self._left), self.unlisted
-            part = _Part()
-            fields = self._item(part, depth + 1)
+            item = self._item(depth + 1)
             if self._node and not depth:
-                if not self._is_node(fields):
+                # Tests, its own and others', may have the name of a node.
+                of_node = text(section(item.fields, "meta"), "type") == "node"
+                if not of_node or text(item.fields, "name") != self._node:
                     self._left, self.unlisted = left, unlisted
                     continue
-                if not above.chosen or part.status in BAD:
-                    above.status = part.status
-                above.chosen = True
-            count_in(above.counts, part.counts)
-            above.tests += part.tests
-        return many
-
-    def _is_node(self, fields: Mapping[str, Any]) -> bool:
-        """Whether it is the node that is asked for: tests, its own and others', may be named so."""
-        of_node = text(section(fields, "meta"), "type") == "node"
-        return of_node and text(fields, "name") == self._node
+                self.chosen.append(text(item.fields, "status"))
+            count_in(above.counts, item.counts)
+            above.tests += item.tests
 
 
 def _unlisted(meta: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
