@@ -4,7 +4,8 @@ import argparse
 import io
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
@@ -16,9 +17,8 @@ from reporter.cli.messages import tell
 from reporter.cli.table import table, terminal_columns
 from reporter.collect.snapshot.rights import PLUGIN
 from reporter.common.text import clean
-from reporter.results.files import read_results
-from reporter.results.found import PluginResults, Results, Test
-from reporter.results.not_passed import BAD
+from reporter.results.items import BAD
+from reporter.results.run_results import PluginResults, Results, Test, read_results
 from reporter.run.counting import SKIPPED
 from reporter.runctl import archive
 from reporter.runctl.snapshot_index import snapshot_lines
@@ -80,12 +80,9 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _nothing(options: argparse.Namespace) -> str:
-    wanted = [f"{name} {value}" for name, value in _asked(options) if value]
-    return f"no results of {', '.join(wanted)} found" if wanted else "no results found"
-
-
-def _asked(options: argparse.Namespace) -> tuple[tuple[str, str], ...]:
-    return ("plugin", options.plugin), ("node", options.node)
+    chosen = ("plugin", options.plugin), ("node", options.node)
+    wanted = ", ".join(f"{name} {value}" for name, value in chosen if value)
+    return f"no results of {wanted} found" if wanted else "no results found"
 
 
 def _read(path: Path, options: argparse.Namespace) -> Results:
@@ -105,19 +102,19 @@ def _read(path: Path, options: argparse.Namespace) -> Results:
 
 
 def _show(found: Results, options: argparse.Namespace) -> None:
-    every = options.mode == "detailed" and not options.failed
     if options.mode == "dump":
         for plugin in found.plugins:
             _dump(plugin)
     elif options.output == "junit":
-        show.put(_junit(found, failed=options.failed))
+        # A case's class is the path to it.
+        show.put(junit((plugin.name, [*map(_case, plugin.tests)]) for plugin in found.plugins))
     elif options.output != "table":
-        plugins = [_document(plugin, every=every) for plugin in found.plugins]
+        plugins = [_document(plugin) for plugin in found.plugins]
         document = {"api_version": "v1", "kind": "Results", "plugins": plugins}
         show.put_data(options.output, document)
     elif options.mode == "detailed":
         for plugin in found.plugins:
-            show.put(_one_line(test) for test in plugin.tests if every or not test.good)
+            show.put(_one_line(test) for test in plugin.tests)
     else:
         _report(found, options)
 
@@ -149,8 +146,7 @@ def _report(found: Results, options: argparse.Namespace) -> None:
     show.put(table(header, rows, columns=columns, colours=show.colours(options)))
     for plugin in found.plugins:
         for test in plugin.tests:
-            if not test.good:
-                show.put(("", *_told(test)))
+            show.put(("", *_told(test)))
 
 
 def _told(test: Test) -> Iterator[str]:
@@ -166,41 +162,16 @@ def _told(test: Test) -> Iterator[str]:
 
 
 def _one_line(test: Test) -> str:
-    return show.safe_json(json.dumps(_test(test), ensure_ascii=False))
+    return show.safe_json(json.dumps(asdict(test), ensure_ascii=False))
 
 
-def _test(test: Test) -> dict[str, Any]:
-    return {
-        "name": test.name,
-        "status": test.status,
-        "path": list(test.path),
-        "details": _plain(test.details),
-        "meta": _plain(test.meta),
-    }
-
-
-def _plain(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what YAML may hold as what JSON can say."""
-    return dict(
-        json.loads(json.dumps({str(key): value for key, value in found.items()}, default=str))
-    )
-
-
-def _document(plugin: PluginResults, *, every: bool) -> dict[str, Any]:
+def _document(plugin: PluginResults) -> dict[str, Any]:
     return {
         "name": plugin.name,
         "status": plugin.status,
         "counts": dict(sorted(plugin.counts.items())),
-        "tests": [_test(test) for test in plugin.tests if every or not test.good],
+        "tests": [asdict(test) for test in plugin.tests],
     }
-
-
-def _junit(found: Results, *, failed: bool) -> Iterator[str]:
-    """Yield JUnit's XML: a suite for each plugin; a case's class is the path to it."""
-    return junit(
-        (plugin.name, [_case(test) for test in plugin.tests if not (failed and test.good)])
-        for plugin in found.plugins
-    )
 
 
 def _case(test: Test) -> Case:

@@ -1,17 +1,27 @@
 """`status-ctl facts`: the facts of nodes side by side, and what differs between them."""
 
 import argparse
+import re
 import sys
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
 
 from reporter.cli import output as show
 from reporter.cli.exits import FAILED, GOOD
 from reporter.cli.messages import tell
 from reporter.cli.table import table, terminal_columns
-from reporter.collect.host.compare import ABSENT, Difference, differences, lines
+from reporter.collect.host.compare import (
+    ABSENT,
+    FILE,
+    LARGEST,
+    Difference,
+    differences,
+    lines,
+    read_facts_file,
+)
 from reporter.common.objects import items, number, section, text
-from reporter.results.facts_files import read_facts
 from reporter.runctl import archive
 
 DESCRIPTION = """\
@@ -28,12 +38,13 @@ exit codes:
   130  Ctrl-C"""
 FORMS = ("table", "json", "yaml")
 _NODES_SHOWN = 3
+_OF_NODE: Final = re.compile(r"(?:^|/)plugins/([^/]+)/(?:results|errors)/([^/]+)(?:/|$)")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     archive.arguments(parser)
-    parser.add_argument("--node", metavar="NAME", help="all facts of this node")
+    parser.add_argument("--node", metavar="FILE", help="all facts of this node")
     parser.add_argument("--diff", action="store_true", help="only what differs between nodes")
     parser.add_argument(
         "--all",
@@ -69,6 +80,57 @@ def run(options: argparse.Namespace) -> int:
     else:
         _show_nodes(found.nodes, options)
     return GOOD
+
+
+@dataclass
+class FactsByNode:
+    """Facts by node, and what cannot be read, in words.
+
+    `without` are the nodes of the run of which there are none; their workers have failed.
+    """
+
+    nodes: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+    without: list[str] = field(default_factory=list)
+
+
+def read_facts(path: Path) -> FactsByNode:
+    """Read every `facts.json` of a tarball or directory, or one file of that kind.
+
+    Raises OSError, and BadArchive for an archive that is damaged.
+    """
+    found = FactsByNode()
+    seen, told = set(), set()
+    for name, data in _files(path):
+        place = match.groups() if (match := _OF_NODE.search(name)) else ("", "")
+        seen.add(place)
+        if data is None:
+            continue
+        facts = read_facts_file(data)
+        if facts is None:
+            found.problems.append(f"{name}: not the facts of a node")
+            continue
+        node = str(facts.get("node") or facts.get("hostname") or name)
+        if node in found.nodes:
+            node = f"{node} ({name})"
+        found.nodes[node] = facts
+        told.add(place)
+    gathering, have = ({place[at] for place in told} for at in (0, 1))
+    found.without = sorted({node for plugin, node in seen if plugin in gathering} - have)
+    return found
+
+
+def _files(path: Path) -> Iterator[tuple[str, bytes | None]]:
+    """Yield every path, and what is in it where it has our name."""
+    if path.is_file() and path.name.endswith(".json"):
+        with path.open("rb") as file:
+            yield path.name, file.read(LARGEST + 1)
+        return
+    for name, pieces in archive.members(path, "**/*"):
+        if pieces is not None and name.rpartition("/")[2] == FILE:
+            yield name, archive.beginning(pieces, LARGEST + 1)
+        else:
+            yield name, None
 
 
 def _show_nodes(nodes: Mapping[str, Mapping[str, Any]], options: argparse.Namespace) -> None:

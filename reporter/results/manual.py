@@ -1,151 +1,146 @@
 """A tree of items in YAML, as a plugin may write it itself: the first document counts.
 
-It is held as a whole, so it has a cap of its own. An alias costs as much as if its part were
-written out.
+An alias costs as much as if its part were written out.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import yaml
 
 from reporter.common.yaml_scalar import LOADER, scalar
-from reporter.results.limits import DEEPEST, UnreadableReport
-from reporter.results.tree import Tree
+from reporter.results.report import DEEPEST, Report, UnreadableReport
 
-MOST_BYTES: Final = 16 * 2**20
-_MOST_EVENTS: Final = 400_000
-_MOST_VALUES: Final = 200_000  # of the written-out tree
+_MOST_ITEMS: Final = 200_000  # of the written-out tree
+_LONGEST: Final = 64 * 2**20  # bytes of one value, characters of what is held of a document
 
 
-class Manual:
-    """Reads one report into a tree. `feed` and `close` raise `UnreadableReport`.
+def parse(pieces: Iterator[bytes], report: Report) -> None:
+    """Read a report. Raises UnreadableReport."""
+    try:
+        root = _first_document(Values(pieces, aliases=True))
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        mark = getattr(error, "problem_mark", None)
+        where = "" if mark is None else f" in line {mark.line + 1}"
+        raise UnreadableReport(f"not valid YAML{where}") from None
+    if not isinstance(root, dict):
+        raise UnreadableReport("not a tree of results: the document is not a mapping")
+    _Walk(report).items(_items(root) or [root], 1)
 
-    The details of the root are in `details`.
-    """
 
-    def __init__(self, tree: Tree) -> None:
-        self._tree = tree
-        self._data = bytearray()
-        self._values = 0
-        self.details: dict[str, Any] = {}
+class _Walk:
+    def __init__(self, report: Report) -> None:
+        self._report, self._left = report, _MOST_ITEMS
 
-    def feed(self, data: bytes) -> None:
-        """Take more of the report."""
-        self._data += data
-        if len(self._data) > MOST_BYTES:
-            raise UnreadableReport(f"larger than {MOST_BYTES} bytes")
-
-    def close(self) -> None:
-        """Take the end of the report."""
-        try:
-            root = _first_document(bytes(self._data))
-        except (yaml.YAMLError, UnicodeError, ValueError, RecursionError) as error:
-            mark = getattr(error, "problem_mark", None)
-            where = "" if mark is None else f" in line {mark.line + 1}"
-            raise UnreadableReport(f"not valid YAML{where}") from None
-        if not isinstance(root, dict):
-            raise UnreadableReport("not a tree of results: the document is not a mapping")
-        self.details = self._details(root)
-        items = _items(root)
-        for each in items:
-            self._item(each, 1)
-        if not items:
-            self._tree.leaf(_text(root, "name"), _text(root, "status"), self.details)
-
-    def _item(self, found: Any, depth: int) -> None:
-        self._count(depth)
-        if not isinstance(found, dict):
-            raise UnreadableReport("not a tree of results: an item is not a mapping")
-        items = _items(found)
-        if not items:
-            self._tree.leaf(
-                _text(found, "name"), _text(found, "status"), self._details(found), _meta(found)
-            )
-            return
-        self._tree.enter(_text(found, "name"))
-        for each in items:
-            self._item(each, depth + 1)
-        self._tree.leave()
-
-    def _details(self, found: dict[Any, Any]) -> dict[str, Any]:
-        details = found.get("details")
-        if not isinstance(details, dict):
-            return {}
-        return {str(key): self._plain(value, 1) for key, value in details.items()}
-
-    def _plain(self, value: Any, depth: int) -> Any:
-        self._count(depth)
-        if isinstance(value, dict):
-            return {str(key): self._plain(each, depth + 1) for key, each in value.items()}
-        if isinstance(value, list):
-            return [self._plain(each, depth + 1) for each in value]
-        return value
-
-    def _count(self, depth: int) -> None:
-        self._values += 1
-        if self._values > _MOST_VALUES:
-            raise UnreadableReport(f"more than {_MOST_VALUES} values")
+    def items(self, items: list[Any], depth: int) -> None:
         if depth > DEEPEST:
             raise UnreadableReport(f"nested more than {DEEPEST} levels deep")
+        for found in items:
+            self._left -= 1
+            if self._left < 0:
+                raise UnreadableReport(f"more than {_MOST_ITEMS} values")
+            if not isinstance(found, dict):
+                raise UnreadableReport("not a tree of results: an item is not a mapping")
+            name = _text(found, "name")
+            if below := _items(found):
+                self._report.enter(name)
+                self.items(below, depth + 1)
+                self._report.leave()
+            else:
+                details, meta = (_mapping(found, key) for key in ("details", "meta"))
+                meta = {key: str(each) for key, each in meta.items() if isinstance(each, str | int)}
+                self._report.test(name, _text(found, "status"), details, meta)
 
 
-def _items(found: dict[Any, Any]) -> list[Any]:
+def _items(found: dict[str, Any]) -> list[Any]:
     items = found.get("items")
     return items if isinstance(items, list) else []
 
 
-def _text(found: dict[Any, Any], name: str) -> str:
+def _mapping(found: dict[str, Any], name: str) -> dict[str, Any]:
     value = found.get(name)
-    return "" if value is None else str(value) if not isinstance(value, dict | list) else ""
+    return value if isinstance(value, dict) else {}
 
 
-def _meta(found: dict[Any, Any]) -> dict[str, str]:
-    meta = found.get("meta")
-    if not isinstance(meta, dict):
-        return {}
-    return {str(key): str(each) for key, each in meta.items() if isinstance(each, str | int)}
+def _text(found: dict[str, Any], name: str) -> str:
+    value = found.get(name)
+    return "" if value is None or isinstance(value, dict | list) else str(value)
 
 
-def _first_document(data: bytes) -> Any:
-    """Build the first document from events; an alias gives the value itself, not a copy."""
-    anchors: dict[str, Any] = {}
-    events = _counted(yaml.parse(data, Loader=LOADER))
-    for event in events:
-        if isinstance(event, yaml.DocumentStartEvent):
-            return _value(next(events), events, anchors, 0)
-    return None
+def _first_document(values: "Values") -> Any:
+    values.next()
+    if isinstance(values.next(), yaml.StreamEndEvent):
+        return None
+    return values.value(values.next())
 
 
-def _counted(events: Iterator[Any]) -> Iterator[Any]:
-    for at, event in enumerate(events):
-        if at > _MOST_EVENTS:
-            raise UnreadableReport(f"more than {_MOST_EVENTS} values")
-        yield event
+class Values:
+    """The values in a stream of YAML, from its events; keys are texts.
 
+    An alias gives the value itself, not a copy, or is refused. Its methods raise UnreadableReport,
+    YAMLError, ValueError and RecursionError, and MemoryError before the memory is full.
+    """
 
-def _value(event: Any, events: Iterator[Any], anchors: dict[str, Any], depth: int) -> Any:
-    if depth > DEEPEST:
-        raise UnreadableReport(f"nested more than {DEEPEST} levels deep")
-    if isinstance(event, yaml.AliasEvent):
-        if event.anchor not in anchors:
-            raise UnreadableReport("not valid YAML: an alias without its anchor")
-        return anchors[event.anchor]
-    found: Any
-    if isinstance(event, yaml.MappingStartEvent):
-        found = {}
-        while not isinstance(key := next(events), yaml.MappingEndEvent):
-            name = _value(key, events, anchors, depth + 1)
-            value = _value(next(events), events, anchors, depth + 1)
-            if isinstance(name, dict | list):
-                raise UnreadableReport("not a tree of results: a key is not a text")
-            found[name] = value
-    elif isinstance(event, yaml.SequenceStartEvent):
-        found = []
-        while not isinstance(each := next(events), yaml.SequenceEndEvent):
-            found.append(_value(each, events, anchors, depth + 1))
-    else:
-        found = scalar(event)
-    if event.anchor is not None:
-        anchors[event.anchor] = found
-    return found
+    def __init__(self, pieces: Iterable[bytes], *, aliases: bool) -> None:
+        self._pieces = filter(None, pieces)
+        self._aliases = aliases
+        self._anchors: dict[str, Any] = {}
+        self._since = 0  # bytes read after the last event: the parser holds a value as a whole
+        self._events = yaml.parse(self, Loader=LOADER)
+        self.held = 0
+        """How many characters the values took; the caller takes off what it has given up."""
+
+    def read(self, _: int = -1, /) -> bytes:
+        """Return the next bytes, for the parser, which takes any number of them."""
+        data = next(self._pieces, b"")
+        self._since += len(data)
+        if self._since > _LONGEST:
+            raise MemoryError("a value is too long")
+        return data
+
+    def next(self) -> Any:
+        """Return the next event."""
+        event = next(self._events)
+        self._since = 0
+        return event
+
+    def key(self) -> str | None:
+        """Read a key; None at the end of the mapping."""
+        event = self.next()
+        if isinstance(event, yaml.MappingEndEvent):
+            return None
+        if not isinstance(event, yaml.ScalarEvent):
+            raise UnreadableReport("not a tree of results: a key is not a text")
+        self._hold(event.value)
+        return str(event.value)
+
+    def value(self, event: Any, depth: int = 0) -> Any:
+        """Return the value that begins with an event."""
+        if depth > DEEPEST:
+            raise UnreadableReport(f"nested more than {DEEPEST} levels deep")
+        if isinstance(event, yaml.AliasEvent):
+            if event.anchor not in self._anchors:
+                raise UnreadableReport("not valid YAML: an alias without its anchor")
+            return self._anchors[event.anchor]
+        found: Any
+        if isinstance(event, yaml.MappingStartEvent):
+            found = {}
+            self._hold("")
+            while (name := self.key()) is not None:
+                found[name] = self.value(self.next(), depth + 1)
+        elif isinstance(event, yaml.SequenceStartEvent):
+            found = []
+            self._hold("")
+            while not isinstance(each := self.next(), yaml.SequenceEndEvent):
+                found.append(self.value(each, depth + 1))
+        else:
+            self._hold(event.value)
+            found = scalar(event)
+        if event.anchor is not None and self._aliases:
+            self._anchors[event.anchor] = found
+        return found
+
+    def _hold(self, value: str) -> None:
+        self.held += len(value) + 64  # of the object itself
+        if self.held > _LONGEST:
+            raise MemoryError("an item is too large")

@@ -1,34 +1,38 @@
 """Starting the process that reads a result, and taking its answer. Blocks: for threads."""
 
 import contextlib
+import json
 import os
 import resource
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Final
 
 from reporter.common import log
 from reporter.errors import ReporterError
-from reporter.results.task import (
-    UNPACKED_TOO_MUCH,
-    USED_UP,
-    Budget,
-    Judgement,
-    Task,
-    read_judgement,
-)
+from reporter.results.child import Judgement, Task
+from reporter.results.report import TOO_MUCH
 
 _PROGRAM: Final = "from reporter.results.child import main; main()"
 _TRIES: Final = 3
 _PAUSE: Final = 2.0  # seconds; whoever needed the memory may have ended by then
-_TOO_MUCH: Final = "it takes too much memory to read"
 _KILLED: Final = f"the process that read it was killed {_TRIES} times"
 _DEADLY: Final = f"the aggregator was killed {_TRIES} times while it was read"
+USED_UP: Final = "judging budget used up"
+
+
+@dataclass(slots=True)
+class Budget:
+    """What reading the results of a plugin may still take.
+
+    Seconds of the processor: by the wall clock a busy machine would decide verdicts.
+    """
+
+    seconds: float = 120.0
 
 
 class JudgingStopped(ReporterError):
@@ -46,9 +50,9 @@ class Judge:
     def __init__(self, begun: Path | None = None) -> None:
         self._begun = begun
         self._turn = threading.Lock()
-        self._lock = threading.Lock()
-        self._running: set[subprocess.Popen[bytes]] = set()
+        self._lock = threading.Lock()  # of what follows
         self._stopped = threading.Event()
+        self._process: subprocess.Popen[bytes] | None = None  # the last one
 
     def judge(
         self,
@@ -67,7 +71,7 @@ class Judge:
         it, has no room for. Raises `JudgingStopped`, and OSError when no process can be started.
         """
         with self._turn:
-            if budget.used_up:
+            if budget.seconds <= 0:
                 return Judgement(note=USED_UP, complete=False)
             name = f"{digest}.{task.result_format}{'' if listing is None else '.items'}"
             noted = self._begun / name if self._begun is not None and digest else None
@@ -92,65 +96,53 @@ class Judge:
                 if listing is not None:
                     listing.seek(begin)
                     listing.truncate()
-            descriptor = None if listing is None else listing.fileno()
-            allowed = replace(task, seconds=budget.seconds, unpacked=budget.unpacked)
-            arguments = [allowed.text(), "" if descriptor is None else str(descriptor)]
             before = _processor_seconds()
-            code, answer = self._process(arguments, body, descriptor)
-            found = read_judgement(answer) if code == 0 else None
-            if found is not None:
+            code, answer = self._answer(task, budget.seconds, body, listing)
+            if code == 0:
+                head, _, shown = answer.partition(b"\n")
+                found = Judgement(**json.loads(head), not_passed=shown)
                 # Without what the interpreter takes to start: many small results cost little.
                 budget.seconds -= found.seconds
-                budget.unpacked -= found.unpacked
                 return found
-            if code in (UNPACKED_TOO_MUCH, -signal.SIGXCPU):
+            if code == -signal.SIGXCPU:
                 budget.seconds = 0.0
                 return Judgement(note=USED_UP, complete=False)
             budget.seconds -= _processor_seconds() - before
-            if code >= 0:
-                return Judgement(note=_TOO_MUCH, complete=False)
+            if code > 0:
+                return Judgement(note=TOO_MUCH, complete=False)
             log.get().warning("The process that reads a result was killed", signal=-code)
         return Judgement(note=_KILLED, complete=False)
 
-    def _process(
-        self, arguments: list[str], stdin: IO[bytes], passed: int | None
+    def _answer(
+        self, task: Task, seconds: float, body: IO[bytes], listing: IO[bytes] | None
     ) -> tuple[int, bytes]:
-        """Return how it ended, and its answer."""
-        with self._started(arguments, stdin, passed) as process:
+        """Return how a process that reads it ended, and what it wrote."""
+        passed = () if listing is None else (listing.fileno(),)
+        what = json.dumps((asdict(task), seconds))
+        with self._lock:
+            if self._stopped.is_set():
+                raise JudgingStopped("stopped before a result was judged")
+            self._process = subprocess.Popen(  # noqa: S603
+                [sys.executable, "-c", _PROGRAM, what, "".join(map(str, passed))],
+                stdin=body,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                pass_fds=passed,
+                start_new_session=True,  # what ends our group's processes is not meant for it
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            )
+        with self._process as process:
             answer, _ = process.communicate()
         if self._stopped.is_set():
             raise JudgingStopped("stopped while a result was judged")
         return process.returncode, answer
 
-    @contextlib.contextmanager
-    def _started(
-        self, arguments: list[str], stdin: IO[bytes], passed: int | None
-    ) -> Iterator[subprocess.Popen[bytes]]:
-        with self._lock:
-            if self._stopped.is_set():
-                raise JudgingStopped("stopped before a result was judged")
-            process = subprocess.Popen(  # noqa: S603
-                [sys.executable, "-c", _PROGRAM, *arguments],
-                stdin=stdin,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                pass_fds=() if passed is None else (passed,),
-                start_new_session=True,  # what ends our group's processes is not meant for it
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-            )
-            self._running.add(process)
-        try:
-            yield process
-        finally:
-            with self._lock:
-                self._running.discard(process)
-
     def stop(self) -> None:
         """End what is being read, and read nothing more."""
         with self._lock:
             self._stopped.set()
-            for process in self._running:
-                process.kill()
+            if self._process is not None:
+                self._process.kill()  # nothing happens to one that has ended
 
 
 def _processor_seconds() -> float:

@@ -1,167 +1,186 @@
-"""One file of a result in its format, and what several of them add up to."""
+"""One report while it is read: the counts of all its tests, and as many of them as are kept."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
-from reporter.results.limits import MOST_BYTES, UnreadableReport
-from reporter.results.not_passed import NotPassed
-from reporter.results.tree import FirstFailure, Item, Room, Tree
-from reporter.run.counting import count_in
-from reporter.run.results import ResultStatus, without_result
+from reporter.results.items import BAD, GOOD, TRUNCATED, Item, said, shown_test
+from reporter.run.counting import count_in, status_of, status_word
+from reporter.run.results import ResultStatus
 
-_SUFFIXES: Final[Mapping[str, tuple[str, ...]]] = {
-    "junit": (".xml",),
-    "e2e": (".xml",),
-    "gojson": (".json",),
-    "manual": (".yaml", ".yml"),
-}
-PARSED: Final = frozenset(_SUFFIXES)
-"""Formats whose files are read; of the others it is known without what they say."""
+DEEPEST: Final = 64
+TOO_MUCH: Final = "it takes too much memory to read"
+_NAME: Final = 1024  # characters
+_TEXT: Final = 32 * 2**10  # characters of one detail
+_MEMBER: Final = 32  # what a member of a mapping or a list takes beside its text
 
 
-class Parser(Protocol):
-    """Reads one report into a tree; raises `UnreadableReport`."""
-
-    def feed(self, data: bytes) -> None:
-        """Take more of it."""
-
-    def close(self) -> None:
-        """Take its end."""
+class UnreadableReport(Exception):
+    """Why a report cannot be read, in one line that is safe to show."""
 
 
-def selects(result_format: str, files: Collection[str], name: str) -> bool:
-    """Whether a file of an archive is part of the result: it is named, or its name fits."""
-    if files:
-        return name in files
-    return name.endswith(_SUFFIXES.get(result_format, ("",)))
+@dataclass(slots=True)
+class Places:
+    """How many tests may still be shown, and in how many bytes."""
+
+    tests: int
+    size: int
+
+    def take(self, written: bytes) -> bool:
+        """Take a place; after what does not fit there is none, so what is shown has no gaps."""
+        fits = len(written) <= self.size
+        self.tests, self.size = (self.tests - 1, self.size - len(written)) if fits else (0, 0)
+        return fits
 
 
-def raw_item(name: str, path: str) -> Item:
-    """A file that nobody reads: it came, and that is all that is asked of it."""
-    return _leaf(name, ResultStatus.PASSED, {"file": path})
+@dataclass(slots=True)
+class Room:
+    """What may still be kept of a result, of all its reports together.
 
-
-def adapter_item(name: str, path: str, verdict: str, reason: str, message: str) -> Item:
-    """An adapter's result: the one test has the name of its reason."""
-    said = {"reason": reason, "message": message}
-    test = _leaf(reason or name, verdict, {}, said)
-    meta = {"file": path, "type": "file"}
-    return Item(name, verdict, meta, {}, [test], dict(test.counts))
-
-
-def unread_item(name: str, path: str, note: str) -> Item:
-    """A result that was given up."""
-    meta = {"file": path, "type": "file", "error": note}
-    return _leaf(name, ResultStatus.UNKNOWN, meta)
-
-
-def error_item(
-    path: str, cause: str, document: Mapping[str, Any], *, timeout: bool, verdict: str = ""
-) -> Item:
-    """A result that did not come: the test has the name of the error.
-
-    `verdict` is what its sender is known to have said, if it did.
-    """
-    status = ResultStatus.TIMEOUT if timeout else without_result(verdict)
-    details = {
-        key: value if isinstance(value, str) else str(value) for key, value in document.items()
-    }
-    return _leaf(cause, status, {"file": path}, details)
-
-
-def _leaf(
-    name: str, status: str, meta: Mapping[str, str], details: Mapping[str, Any] | None = None
-) -> Item:
-    return Item(name, status, meta, details or {}, [], {status: 1})
-
-
-class FileReport:
-    """One file, read piece by piece. Whatever is in it, `item` is what is known of it.
-
-    `parser` makes the parser of its format, `path` is its path below the plugin's directory. `note`
-    says why it was not read to its end; `not_passed` gets the tests that did not pass.
+    `passed` and `others` are items of the list, `text` characters in them. `failed` and
+    `unclear` are places on the page, for tests that failed and others that did not pass.
     """
 
-    def __init__(
-        self,
-        parser: Callable[[Tree], Parser],
-        name: str,
-        path: str,
-        room: Room,
-        not_passed: NotPassed | None = None,
-    ) -> None:
-        self._name, self._path = name, path
-        self._tree = Tree(room, not_passed, (name,))
-        self._parser: Parser | None = parser(self._tree)
-        self._size = 0
+    passed: int = 0
+    others: int = 0
+    text: int = 0
+    failed: Places = field(default_factory=lambda: Places(0, 0))
+    unclear: Places = field(default_factory=lambda: Places(0, 0))
+
+    @classmethod
+    def of_list(cls) -> "Room":
+        """Return what the list of all tests has for a result."""
+        return cls(passed=40_000, others=20_000, text=8 * 2**20)
+
+    @classmethod
+    def of_page(cls) -> "Room":
+        """Return what the page has for a result."""
+        return cls(failed=Places(200, 192 * 2**10), unclear=Places(50, 64 * 2**10))
+
+
+class Report:
+    """A report, at first without tests; a parser adds them to the branch that is open.
+
+    `path` is that of its file below the plugin's directory. After `read`, `item` has everything for
+    the list, `shown` the tests for the page with their statuses, and `note` says why the report was
+    not read to its end. `first` is the first test that failed: its name, and the beginning of what
+    it said.
+    """
+
+    def __init__(self, path: str, room: Room) -> None:
+        self.item = Item(path.rpartition("/")[2], meta={"file": path, "type": "file"})
+        self.first: tuple[str, str] | None = None
+        self.shown: list[tuple[str, bytes]] = []
         self.note = ""
+        self._room = room
+        self._open = [self.item]
+        self._unlisted: dict[str, int] = {}
 
-    def feed(self, data: bytes) -> None:
-        """Take more of it."""
-        self._size += len(data)
-        if self._size > MOST_BYTES:
-            self._stop(f"larger than {MOST_BYTES} bytes")
-        if self._parser is not None:
-            try:
-                self._parser.feed(data)
-            except UnreadableReport as error:
-                self._stop(str(error))
+    def read(
+        self, parse: "Callable[[Iterator[bytes], Report], None]", pieces: Iterable[bytes]
+    ) -> None:
+        """Read it. Whatever is in it, what was found before its end or a mistake counts."""
+        try:
+            parse(iter(pieces), self)
+        except UnreadableReport as error:
+            self.note = str(error)
+        except MemoryError:  # what the parser held is free again
+            self.note = TOO_MUCH
+        while len(self._open) > 1:
+            self.leave()
+        item = self.item
+        if self.note or not item.counts:
+            self.note = item.meta["error"] = self.note or "no tests found"
+            item.counts.setdefault(ResultStatus.UNKNOWN, 1)
+            self._show((), item.name, ResultStatus.UNKNOWN, self.note)
+        if self._unlisted:
+            item.meta["unlisted"] = status_of(self._unlisted, counted=True)
 
-    @property
-    def first(self) -> FirstFailure | None:
-        """The first test that failed."""
-        return self._tree.first
+    def enter(self, name: str) -> None:
+        """Open a branch, such as a suite."""
+        self._open.append(Item(name[:_NAME]))
 
-    def item(self) -> Item:
-        """Take the end of the file, and return what it says."""
-        parser = self._parser
-        if parser is not None:
-            try:
-                parser.close()
-            except UnreadableReport as error:
-                self._stop(str(error))
-        tree = self._tree
-        tree.end()
-        counts = dict(tree.root.counts)
-        meta = {"file": self._path, "type": "file"}
-        if self.note or not counts:
-            self.note = self.note or "no tests found"
-            counts.setdefault(ResultStatus.UNKNOWN, 1)
-            meta["error"] = self.note
-            if tree.not_passed is not None:
-                tree.not_passed.add((), self._name, ResultStatus.UNKNOWN, self.note)
-        if tree.unlisted:
-            meta["unlisted"] = ", ".join(
-                f"{word}: {tree.unlisted[word]}" for word in sorted(tree.unlisted)
-            )
-        return Item(self._name, "", meta, {}, tree.root.items, counts)
+    def leave(self) -> None:
+        """Close the branch that was opened last. One without tests is unknown."""
+        branch = self._open.pop()
+        if not branch.counts:
+            self.test(branch.name, ResultStatus.UNKNOWN, meta={"error": "no tests found"})
+            return
+        count_in(self._open[-1].counts, branch.counts)
+        if branch.items:  # one of which nothing is listed would be counted as a test
+            self._open[-1].items.append(branch)
 
-    def _stop(self, why: str) -> None:
-        self.note = self.note or why
-        self._parser = None
+    def test(
+        self,
+        name: str,
+        status: str,
+        details: Mapping[str, Any] | None = None,
+        meta: Mapping[str, str] | None = None,
+    ) -> None:
+        """Add a test."""
+        word = status_word(status)
+        branch = self._open[-1]
+        _count(branch.counts, word)
+        room, good = self._room, word in GOOD
+        if good:
+            room.passed -= 1
+        else:
+            room.others -= 1
+        listed = (room.passed if good else room.others) >= 0
+        if not listed:
+            _count(self._unlisted, word)
+            if good:  # most of all tests
+                return
+        name, details, meta = name[:_NAME], details or {}, meta or {}
+        if word in BAD and self.first is None:
+            text = next((each for each in details.values() if isinstance(each, str)), "")
+            self.first = name, text[:_NAME]
+        if not good:
+            of = meta.get("package") or meta.get("classname")
+            above = (*(each.name for each in self._open), *((of,) if of else ()))
+            self._show(above, name, word, said(details, meta))
+        if listed:
+            branch.items.append(Item(name, word, self._kept(meta), self._kept(details)))
+
+    def _show(self, above: tuple[str, ...], name: str, word: str, text: str) -> None:
+        places = self._room.failed if word in BAD else self._room.unclear
+        if places.tests > 0:
+            written = shown_test(above, name, word, text)
+            if places.take(written):
+                self.shown.append((word, written))
+
+    def _kept(self, value: Any, depth: int = 0) -> Any:
+        """Return as much as there is room for: an alias may have put one value in many places."""
+        room = self._room
+        if depth > DEEPEST:
+            return TRUNCATED
+        if isinstance(value, str):
+            most = max(0, min(_TEXT, room.text))
+            kept = value if len(value) <= most else f"{value[:most]}{TRUNCATED}"
+            room.text -= len(kept)
+            return kept
+        if isinstance(value, dict):
+            members = {}
+            for key, each in value.items():
+                room.text -= len(key) + _MEMBER
+                members[key] = self._kept(each, depth + 1)
+                if room.text <= 0:
+                    break
+            return members
+        if isinstance(value, list):
+            parts = []
+            for each in value:
+                room.text -= _MEMBER
+                parts.append(self._kept(each, depth + 1))
+                if room.text <= 0:
+                    break
+            return parts
+        room.text -= len(str(value))
+        return value
 
 
-@dataclass
-class Findings:
-    """What a result adds up to. `first` is what failed first, `note` why something is unknown.
-
-    `not_passed` has the tests that did not pass, where they are wanted.
-    """
-
-    counts: dict[str, int] = field(default_factory=dict)
-    first: FirstFailure | None = None
-    note: str = ""
-    not_passed: NotPassed = field(default_factory=NotPassed)
-
-    def add(self, item: Item, first: FirstFailure | None, note: str) -> None:
-        """Add a file."""
-        count_in(self.counts, item.counts)
-        self.first = self.first or first
-        self.note = self.note or (f"{item.name}: {note}" if note else "")
-
-    def end(self, missing: str) -> None:
-        """Take the end; `missing` is the note for a result without files."""
-        if not self.counts:
-            self.counts[ResultStatus.UNKNOWN] = 1
-            self.note = missing
+def _count(counts: dict[str, int], word: str) -> None:
+    if word in counts:  # as of most tests
+        counts[word] += 1
+    else:
+        count_in(counts, {word: 1})

@@ -16,7 +16,7 @@ _WORD: Final = re.compile(r"[^\x00-\x1f\x7f-\x9f:,\ud800-\udfff]{1,64}")
 
 def status_word(said: str) -> str:
     """Return the status of a leaf; unknown for none, and for what no count could show."""
-    return said if _WORD.fullmatch(said) else ResultStatus.UNKNOWN
+    return said if said in KNOWN or _WORD.fullmatch(said) else ResultStatus.UNKNOWN
 
 
 def verdict_of(counts: Mapping[str, int]) -> ResultStatus:

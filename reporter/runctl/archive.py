@@ -3,7 +3,7 @@
 import argparse
 import math
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO, Final, TypeVar, cast
 
@@ -12,11 +12,12 @@ from reporter.cli.messages import tell
 from reporter.run.names import is_run_name
 from reporter.runctl import origin
 from reporter.runctl.download import download
-from reporter.untar.values import BadArchive, Caps
+from reporter.untar import Archive, BadArchive, Caps, Kind
 
 Results = TypeVar("Results")
 
 _LARGEST: Final = 2**50
+_PIECE: Final = 256 * 2**10
 TARBALL: Final = Caps(
     members=_LARGEST,
     file_bytes=_LARGEST,
@@ -80,3 +81,39 @@ def _file_or_run(options: argparse.Namespace) -> Path | None:
     except argparse.ArgumentTypeError as error:
         options.error(f"no such file, and {error}")
     return None
+
+
+def members(
+    path: Path, pattern: str, caps: Caps = TARBALL
+) -> Iterator[tuple[str, Iterator[bytes] | None]]:
+    """Yield what is in a directory and fits the pattern, or everything in a tarball, by its path.
+
+    A file comes with its content, which is to be read before the next one is asked for, or not at
+    all. Raises OSError, and BadArchive for an archive that is damaged.
+    """
+    if path.is_dir():
+        for each in sorted(path.glob(pattern)):
+            yield str(each.relative_to(path)), _pieces(each) if each.is_file() else None
+        return
+    with path.open("rb") as file:
+        archive = Archive(file, path.stat().st_size, caps)
+        for member in archive:
+            pieces = map(bytes, archive.content()) if member.kind is Kind.FILE else None
+            yield b"/".join(member.path).decode(errors="replace"), pieces
+            for _ in pieces or ():  # what was not read of it
+                pass
+
+
+def beginning(pieces: Iterator[bytes], most: int) -> bytes:
+    """Return at least so many bytes of a content, or all of it."""
+    found = bytearray()
+    for piece in pieces:
+        found += piece
+        if len(found) >= most:
+            break
+    return bytes(found)
+
+
+def _pieces(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        yield from iter(lambda: file.read(_PIECE), b"")

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from reporter.collect.snapshot.files import INDEX
 from reporter.common.objects import items, number, section, text
-from reporter.runctl.archive import TARBALL
-from reporter.untar import Archive, BadArchive, Kind
+from reporter.runctl.archive import TARBALL, beginning, members
+from reporter.untar import BadArchive
 
 _MOST: Final = 32 * 1024 * 1024  # bytes of the index
 _NAMED: Final = 5
@@ -20,8 +20,7 @@ _CAPS: Final = replace(TARBALL, seconds=5.0)
 def snapshot_lines(path: Path) -> tuple[str, ...]:
     """Return two lines at most; none without a snapshot, or where it has everything."""
     try:
-        data = _in_directory(path) if path.is_dir() else _in_tarball(path)
-        index = json.loads(data)
+        index = json.loads(_read(path))
     except (OSError, BadArchive, ValueError, RecursionError):
         return ()
     return tuple(index_lines(index)) if isinstance(index, dict) else ()
@@ -56,19 +55,8 @@ def _name(resource: Mapping[str, Any]) -> str:
     return ".".join(filter(None, (text(resource, "resource"), text(resource, "group"))))
 
 
-def _in_directory(path: Path) -> bytes:
-    with (path / INDEX).open("rb") as file:
-        return file.read(_MOST)
-
-
-def _in_tarball(path: Path) -> bytes:
-    with path.open("rb") as file:
-        archive = Archive(file, path.stat().st_size, _CAPS)
-        for member in archive:
-            if member.kind is Kind.FILE and b"/".join(member.path) == INDEX.encode():
-                data = bytearray()
-                for piece in archive.content():
-                    if len(data) <= _MOST:
-                        data += piece
-                return bytes(data)
+def _read(path: Path) -> bytes:
+    for name, pieces in members(path, INDEX, _CAPS):
+        if name == INDEX and pieces is not None:
+            return beginning(pieces, _MOST)
     return b""

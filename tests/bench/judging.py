@@ -17,8 +17,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from reporter.results.process import Judge
-from reporter.results.task import Budget, Judgement, Task
+from reporter.results.child import Judgement, Task
+from reporter.results.process import Budget, Judge
 
 CASE = (
     b'<testcase name="test case number %d does what it should" classname="package.module.Class" '

@@ -12,7 +12,7 @@ from reporter.collect.host.compare import differences, lines, read_facts_file
 from reporter.collect.snapshot.redact import redact, redact_text
 from reporter.errors import Unavailable
 from reporter.kube.list_items import ListItems
-from reporter.results.tree_file import Pieces, read_tree
+from reporter.results.run_results import read_tree
 from reporter.run.destination import expires_too_soon, read_destination
 from reporter.run.tar_upload import error_code
 from reporter.runctl.snapshot_index import index_lines
@@ -78,7 +78,7 @@ def facts_of_a_node(data: bytes) -> None:
 def tree_of_results(data: bytes) -> None:
     """Counted and listed, or not a tree."""
     with contextlib.suppress(ValueError, RecursionError):
-        found = read_tree("p", Pieces((data[:50], data[50:])), "", every=True)
+        found = read_tree("p", (data[:50], data[50:]), "", every=True)
         assert found is not None
         assert min(found.counts.values(), default=1) > 0
         assert all(isinstance(test.said, str) for test in found.tests)

@@ -3,13 +3,11 @@
 import pytest
 import yaml
 
-from reporter.results.listing import lines
-from reporter.results.parsers import PARSERS
-from reporter.results.report import FileReport
-from reporter.results.tree import Room
+from reporter.results.items import lines
 from reporter.run.counting import verdict_of
 from reporter.run.results import ResultStatus
 from tests.property.damaged import mutations
+from tests.unit.results.scene import read
 
 SEEDS = {
     "junit": (
@@ -45,11 +43,8 @@ def test_every_report_has_an_outcome(result_format, seed, count):
     """Whatever is in it: counts, a verdict, and YAML that others can read."""
     damaged = mutations(SEEDS[result_format], TOKENS, seed, count, copied=60)
     for number, data in enumerate(damaged):
-        found = FileReport(PARSERS[result_format], "r", "results/global/r", Room())
-        half = len(data) // 2
-        found.feed(data[:half])
-        found.feed(data[half:])
-        item = found.item()
+        found = read(result_format, data, piece=max(1, len(data) // 2))
+        item = found.item
         assert item.counts, data
         assert verdict_of(item.counts) in set(ResultStatus)
         assert (found.note == "") == ("error" not in item.meta), data

@@ -11,7 +11,7 @@ from reporter.aggregator.server import answers
 from reporter.aggregator.server.answers import Answer
 from reporter.ledger.documents import KeptDocuments
 from reporter.ledger.layout import Layout
-from reporter.results.not_passed import from_record
+from reporter.results.items import from_record
 from reporter.run.entry import Entry
 from reporter.run.plan import Key
 from reporter.run.record import Rank

@@ -14,8 +14,8 @@ from reporter.ledger import Store, StoreError
 from reporter.ledger.blobs import BlobStore
 from reporter.ledger.documents import KeptDocuments
 from reporter.ledger.layout import Layout
-from reporter.results.process import Judge, JudgingStopped
-from reporter.results.task import USED_UP, Budget, Judgement, Task
+from reporter.results.child import Judgement, Task
+from reporter.results.process import USED_UP, Budget, Judge, JudgingStopped
 from reporter.run.counting import verdict_of
 from reporter.run.entry import State, unjudged
 from reporter.run.error_report import INVALID, NO_RESULTS, UNREAD

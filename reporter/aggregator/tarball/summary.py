@@ -18,11 +18,17 @@ from reporter.aggregator.intake.judging import FAILED_TESTS
 from reporter.aggregator.tarball.content import Content, Folder
 from reporter.collect.snapshot.redact import BLANK, redact
 from reporter.common.objects import json_object
-from reporter.results.listing import head, lines, node_head
-from reporter.results.process import Judge
-from reporter.results.report import PARSED, adapter_item, error_item, raw_item, selects, unread_item
-from reporter.results.task import USED_UP, Budget, Judgement, Task
-from reporter.results.tree import Item
+from reporter.results.child import PARSED, Judgement, Task, selects
+from reporter.results.items import (
+    Item,
+    adapter_item,
+    error_item,
+    head,
+    lines,
+    raw_item,
+    unread_item,
+)
+from reporter.results.process import USED_UP, Budget, Judge
 from reporter.run.counting import count_in, custom
 from reporter.run.error_report import INVALID, NO_RESULTS, UNREAD
 from reporter.run.plan import Plugin
@@ -73,7 +79,8 @@ class Summaries:
         out = self._good if record.rank is Rank.RESULT else self._bad
         counted = custom(self._counts(plugin))
         if plugin.nodes:
-            _write(out, [node_head(node, _counts(record), counted=counted), "  items:\n"])
+            above = Item(node, meta={"type": "node"}, counts=dict(_counts(record)))
+            _write(out, [*lines(above, 0, counted=counted), "  items:\n"])
         self._items(out, plugin, f"{kind}/{node}", record, opened, counted=counted)
 
     @contextlib.contextmanager

@@ -2,31 +2,39 @@
 
 from __future__ import annotations
 
-from reporter.results.parsers import PARSERS
-from reporter.results.report import FileReport
-from reporter.results.tree import Item, Room
+from reporter.results import gojson, junit, manual
+from reporter.results.items import Item
+from reporter.results.report import Report, Room
+from reporter.run.counting import status_of
 
 HOME = "results/global"
+PARSE = {"junit": junit.parse, "gojson": gojson.parse, "manual": manual.parse}
 
 
-def read(result_format: str, data: bytes, room: Room | None = None, piece: int = 7) -> FileReport:
-    """Feed a report in pieces."""
-    found = FileReport(PARSERS[result_format], "r", f"{HOME}/r", room or Room())
-    for at in range(0, len(data), piece):
-        found.feed(data[at : at + piece])
+def read(result_format: str, data: bytes, room: Room | None = None, piece: int = 7) -> Report:
+    """Read a report that comes in pieces."""
+    found = Report(f"{HOME}/r", room or Room.of_list())
+    pieces = (data[at : at + piece] for at in range(0, len(data), piece))
+    found.read(PARSE[result_format], pieces)
     return found
 
 
 def judged(result_format: str, data: bytes, room: Room | None = None) -> tuple[Item, str]:
     """Return the item and the note of a report."""
     found = read(result_format, data, room)
-    return found.item(), found.note
+    return found.item, found.note
 
 
 def plain(item: Item) -> list:
     """Return the items below as lists of name, status, details, meta and their own items."""
     return [
-        [each.name, each.status, dict(each.details), dict(each.meta), *plain(each)]
+        [
+            each.name,
+            each.status or status_of(each.counts),
+            dict(each.details),
+            dict(each.meta),
+            *plain(each),
+        ]
         for each in item.items
     ]
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import tracemalloc
 
 import pytest
 
-from tests.unit.results.scene import judged, plain, read
+from tests.unit.results.scene import judged, plain
 
 
 def events(*found: tuple[str, ...]) -> bytes:
@@ -98,20 +97,3 @@ def test_output_of_go_is_kept_from_its_end():
     said = item.items[0].details["output"]
     assert said.endswith("     1999")
     assert 8_000 < len(said) <= 8_192
-
-
-def test_output_of_go_in_single_characters():
-    """A text takes as much memory as eighty of its characters, so they are joined."""
-    found = read("gojson", events(*(("run", f"Test{number}") for number in range(20))))
-    piece = b"".join(
-        b'\n{"Action":"output","Test":"Test%d","Package":"p","Output":"\xc4\x81"}' % number
-        for number in range(20)
-    )
-    tracemalloc.start()
-    for _ in range(2_000):
-        found.feed(piece)
-    held, _ = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert held < 20 * 20_000
-    found.feed(b"\n" + events(("fail", "Test7")))
-    assert "\u0101" * 2_000 == found.item().items[0].details["output"]

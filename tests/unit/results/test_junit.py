@@ -103,7 +103,7 @@ UTF16 = '<?xml version="1.0" encoding="utf-16"?><testsuite name="é"><testcase/>
 )
 def test_suites_of_junit(report, counts, names):
     """Every case counts, wherever it is; a suite without any is unknown."""
-    item, note = judged("e2e", report)
+    item, note = judged("junit", report)
     assert (counts, names, "") == (item.counts, [each.name for each in item.items], note)
 
 
@@ -126,9 +126,9 @@ def test_suites_of_junit(report, counts, names):
 def test_failures_of_junit_outside_of_a_case_s_elements(report, counts, first):
     """A suite whose setup failed, and a case that says so in an attribute."""
     found = read("junit", report)
-    assert (counts, "") == (found.item().counts, found.note)
-    assert first == (found.first.name if found.first else "")
-    assert found.first is None or found.first.text in ("", "no database")
+    assert (counts, "") == (found.item.counts, found.note)
+    name, text = found.first or ("", "")
+    assert (first, True) == (name, text in ("", "no database"))
 
 
 CASE = '<testcase name="a">{}</testcase>'

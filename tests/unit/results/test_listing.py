@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import yaml
 
-from reporter.results.listing import lines
-from reporter.results.report import adapter_item, error_item, raw_item, unread_item
-from reporter.results.tree import Item
+from reporter.results.items import (
+    Item,
+    adapter_item,
+    error_item,
+    lines,
+    raw_item,
+    unread_item,
+)
 from tests.unit.results.scene import HOME, MANUAL, judged
 
 

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
-
 from tests.unit.results.scene import MANUAL, judged, plain, read
 
 
@@ -30,19 +26,11 @@ def test_a_manual_report_without_items_is_one_test():
     assert ([["all", "passed", {"a": "b"}, {}]], "") == (plain(item), note)
 
 
-def bombs() -> Iterator[bytes]:
-    """Reports that are small, and large when they are written out."""
+def test_aliases_cost_what_they_stand_for():
+    """This report is small, and large when it is written out."""
     level = b"items: [" + b",".join(b"{name: x}" for _ in range(40)) + b"]"
-    yield b"a: &a {" + level + b"}\nitems: [*a" + b",*a" * 9_000 + b"]"
-    yield b"items: [{details: {a: &a [" + b"x," * 500 + b"], b: [" + b"*a," * 500 + b"]}}]"
-    yield b"items: [" + b"x," * 400_001 + b"]"
-
-
-@pytest.mark.parametrize("bomb", list(bombs()), ids=["items", "details", "values"])
-def test_aliases_cost_what_they_stand_for(bomb):
-    found = read("manual", bomb, piece=65_536)
-    found.item()
-    assert found.note.startswith("more than ")
+    bomb = b"a: &a {" + level + b"}\nitems: [*a" + b",*a" * 9_000 + b"]"
+    assert "more than 200000 values" == read("manual", bomb, piece=65_536).note
 
 
 def test_a_tree_nested_too_deep_by_aliases():

@@ -5,11 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from reporter.results.not_passed import NotPassed, Places, from_record, said
-from reporter.results.parsers import PARSERS
-from reporter.results.report import FileReport
-from reporter.results.tree import NOTHING
+from reporter.results.items import from_record, not_passed, said
+from reporter.results.report import Places, Report, Room
 from reporter.run.record import Cause, Rank, Record
+from tests.unit.results.scene import read
 
 JUNIT = b"""<testsuite name="s"><testcase name="good" classname="c"/>
 <testcase name="skipped"><skipped/></testcase>
@@ -20,9 +19,9 @@ GO = b"""{"Action":"run","Package":"p","Test":"Open"}
 MANUAL = b"items: [{name: a, status: worn}, {name: b, status: failed, details: {message: m}}]"
 
 
-def told(found: NotPassed, **counts: int) -> list:
+def told(found: Report) -> list:
     """The tests as rows, and what is left out of the list."""
-    document = json.loads(found.document(counts))
+    document = json.loads(not_passed(found.shown, found.item.counts))
     tests = [
         (each["status"], "/".join(each["path"]), each["name"], each["text"])
         for each in document["tests"]
@@ -43,21 +42,15 @@ def told(found: NotPassed, **counts: int) -> list:
 )
 def test_tests_of_every_format(result_format, report, tests):
     """What failed is first; a file that says nothing is one of them, with the reason."""
-    found = NotPassed()
-    read = FileReport(PARSERS[result_format], "r", "results/n/r", NOTHING, found)
-    read.feed(report)
-    counts = read.item().counts
-    assert [tests, {}] == told(found, **counts)
+    assert [tests, {}] == told(read(result_format, report, Room.of_page()))
 
 
 def test_places_are_for_failed_tests_and_for_others():
     """So others take none from what failed; what has no place is counted."""
-    found = NotPassed(Places(failed=2, others=1))
-    for status in ("unknown", "worn", "failed", "timeout", "failed"):
-        assert found.wants(status) is (status not in ("worn",) and len(found.failed) < 2)
-        found.add((), status, status, "")
-    assert not found.wants("passed")
-    tests, unlisted = told(found, failed=2, timeout=1, worn=1, unknown=1, passed=4)
+    found = Report("r", Room(failed=Places(2, 999), unclear=Places(1, 999)))
+    for status in ("unknown", "worn", "failed", "passed", "timeout", "failed"):
+        found.test(status, status)
+    tests, unlisted = told(found)
     assert ["failed", "timeout", "unknown"] == [each[0] for each in tests]
     assert {"failed": 1, "worn": 1} == unlisted
 
@@ -65,35 +58,23 @@ def test_places_are_for_failed_tests_and_for_others():
 @pytest.mark.parametrize("status", ["failed", "unknown"])
 def test_a_test_that_does_not_fit_is_the_last_that_was_wanted(status):
     """What is shown has no gaps, and is never larger than the places for it."""
-    found = NotPassed(Places(failed_bytes=200, others_bytes=200))
+    found = Report("r", Room(failed=Places(9, 200), unclear=Places(9, 200)))
     for text in ("first", "x" * 300, "third"):
-        found.add(("a",), text, status, text)
-    tests, unlisted = told(found, **{status: 3})
-    assert ([(status, "a", "first", "first")], {status: 2}) == (tests, unlisted)
+        found.test(text, status)
+    assert [[(status, "r", "first", "")], {status: 2}] == told(found)
 
 
 def test_hostile_names_and_texts_are_cut():
     """Lone surrogates, too, can be sent."""
-    found = NotPassed()
-    found.add(["\ud800" * 1000] * 99, "n", "failed", "t" * 5000)
-    (test,) = json.loads(found.document({"failed": 1}))["tests"]
-    assert ([256] * 16, 4096 + len(" [truncated]")) == (
+    found = Report("r", Room.of_page())
+    for _ in range(99):
+        found.enter("\ud800" * 1000)
+    found.test("n", "failed", {"failure": "t" * 5000})
+    (test,) = json.loads(not_passed(found.shown, {"failed": 1}))["tests"]
+    assert ([1] + [256] * 15, 4096 + len(" [truncated]")) == (
         [len(each) for each in test["path"]],
         len(test["text"]),
     )
-
-
-def test_several_files_add_up():
-    """In their order, what failed first."""
-    places = Places()
-    one, two, both = NotPassed(places), NotPassed(places), NotPassed()
-    one.add((), "a", "unknown", "")
-    two.add((), "b", "failed", "")
-    two.add((), "c", "unknown", "")
-    for each in (one, two):
-        both.extend(each)
-    tests, unlisted = told(both, failed=1, unknown=2)
-    assert (["b", "a", "c"], {}) == ([each[2] for each in tests], unlisted)
 
 
 ADAPTER = Record(Rank.RESULT, 1.0, verdict="failed", reason="DiskSlow", message="80 ms")

@@ -7,16 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from reporter.results import tree_file as results_tree
-from reporter.results.files import read_results
-from reporter.results.found import PluginResults
-from reporter.results.tree_file import Pieces, read_tree
+from reporter.results import manual, run_results
+from reporter.results.run_results import PluginResults, read_results, read_tree
 
 
 def read(text: str, node: str = "", *, every: bool = True, piece: int = 7) -> PluginResults | None:
     """Read a text that comes in small pieces."""
     data = text.encode()
-    pieces = Pieces(data[at : at + piece] for at in range(0, len(data), piece))
+    pieces = (data[at : at + piece] for at in range(0, len(data), piece))
     return read_tree("p", pieces, node, every=every)
 
 
@@ -36,7 +34,7 @@ def test_the_order_of_the_fields_does_not_matter() -> None:
     )
     assert found is not None
     (test,) = found.tests
-    assert (("p", "n"), "t", "failed", "x") == (test.path, test.name, test.status, test.said)
+    assert (["p", "n"], "t", "failed", "x") == (test.path, test.name, test.status, test.said)
     assert {"failure": "x", "at": 7, "of": [1.5, True, None]} == test.details
     assert {"failed": 1, "passed": 8} == found.counts
 
@@ -55,7 +53,7 @@ def test_only_a_node_is_a_node(name) -> None:
     if name == "n":
         assert found is not None
         assert ("failed", "failed", {"failed": 1}) == (found.status, found.verdict, found.counts)
-        assert [("p",)] == [test.path for test in found.tests]
+        assert [["p"]] == [test.path for test in found.tests]
     else:
         assert found is None
 
@@ -93,7 +91,7 @@ def test_a_file_that_cannot_be_read_does_not_hide_the_next_one(tmp_path: Path) -
 
 def test_tests_without_room_in_the_list_are_counted(monkeypatch) -> None:
     """Those that passed take no room from the others, nor do those of other nodes."""
-    monkeypatch.setattr(results_tree, "_LISTED", {True: 5000, False: 5000})
+    monkeypatch.setattr(run_results, "_LISTED", {True: 5000, False: 5000})
     failed = "    - {name: last, status: failed}\n"
     found = read(many(100) + failed)
     assert found is not None
@@ -118,7 +116,6 @@ def test_tests_without_room_in_the_list_are_counted(monkeypatch) -> None:
         "a: [",
         "{name: p}\n---\n{name: q}",
         "a: &a {k: v}\nb: {<<: *a}",
-        "<<: {status: passed}",
         "items: [{name: a, details: {x: &a b, y: *a}}]",
         "items: [{name: a, *a : b}]",
         "? {a: b}\n: c",
@@ -134,8 +131,11 @@ def test_what_is_refused(text) -> None:
 
 
 def test_a_value_or_an_item_that_would_fill_the_memory(monkeypatch) -> None:
-    monkeypatch.setattr(results_tree, "_LONGEST", 100_000)
-    with pytest.raises(ValueError, match="value is too long"):
-        read("name: '" + "x" * 200_000 + "'", piece=1000)
-    with pytest.raises(ValueError, match="item is too large"):
-        read("details: [" + "x, " * 20_000 + "]", piece=1000)
+    monkeypatch.setattr(manual, "_LONGEST", 100_000)
+    for text, why in (
+        ("name: '" + "x" * 200_000 + "'", "a value is too long"),
+        ("details: [" + "x, " * 20_000 + "]", "an item is too large"),
+    ):
+        with pytest.raises(ValueError, match="too large") as found:
+            read(text, piece=1000)
+        assert why == str(found.value.__cause__)

@@ -1,9 +1,19 @@
 """Counts of tests by status that are added up, and taken away again."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reporter.run.counting import MOST_WORDS, Sum, sum_of
+from reporter.run.counting import (
+    MOST_WORDS,
+    Sum,
+    count_in,
+    custom,
+    status_of,
+    status_word,
+    sum_of,
+    verdict_of,
+)
 
 COUNTS = st.dictionaries(
     st.sampled_from(["passed", "failed", "unknown", "degraded", "worn"]),
@@ -32,3 +42,40 @@ def test_words_beyond_the_cap_are_taken_away_again():
     assert "unknown" not in kept.counts()
     kept.put("a", {"failed": 1})
     assert {"passed": 2, "failed": 1} == kept.counts()
+
+
+@pytest.mark.parametrize(
+    ("counts", "verdict"),
+    [
+        ({}, "unknown"),
+        ({"passed": 2}, "passed"),
+        ({"passed": 2, "skipped": 1}, "passed"),
+        ({"skipped": 1}, "passed"),
+        ({"passed": 2, "unknown": 1}, "unknown"),
+        ({"passed": 2, "unknown": 1, "failed": 1}, "failed"),
+        ({"passed": 2, "timeout": 1}, "failed"),
+        ({"passed": 2, "degraded": 1}, "unknown"),
+        ({"failed": 2, "degraded": 1}, "failed"),
+        ({"failed": 0, "passed": 1}, "passed"),
+    ],
+)
+def test_roll_up(counts, verdict):
+    assert verdict == verdict_of(counts) == status_of(counts)
+
+
+def test_words_of_a_plugin_are_counted_in_the_status():
+    counts = {"passed": 2, "degraded": 1}
+    assert custom(counts)
+    assert not custom({"passed": 1, "timeout": 1, "skipped": 1})
+    assert "degraded: 1, passed: 2" == status_of(counts, counted=True)
+
+
+def test_a_plugin_has_so_many_words():
+    counts: dict[str, int] = {}
+    count_in(counts, {f"w{number}": 1 for number in range(50)})
+    assert ({"unknown": 18}, 33) == ({k: v for k, v in counts.items() if v > 1}, len(counts))
+
+
+@pytest.mark.parametrize(("said", "word"), [("a: 3", "unknown"), ("", "unknown"), ("worn", "worn")])
+def test_a_status_that_no_count_could_show_is_unknown(said, word):
+    assert word == status_word(said)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from reporter.aggregator.limit_settings import Limits
-from reporter.results.facts_files import read_facts
+from reporter.results.facts import read_facts
 from reporter.runctl.archive import TARBALL
 from reporter.untar import Caps
 from tests.archives.tars import file, pax, tgz

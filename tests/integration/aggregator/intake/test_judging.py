@@ -14,7 +14,6 @@ import tarfile
 import tempfile
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -23,10 +22,9 @@ import yaml
 
 from reporter.aggregator.intake import judging as uploads
 from reporter.aggregator.intake.judging import Judging
-from reporter.aggregator.tarball import summary
 from reporter.results import child, process
-from reporter.results.process import Judge
-from reporter.results.task import Budget, Judgement, Task
+from reporter.results.child import Judgement, Task
+from reporter.results.process import Budget, Judge
 from reporter.run.error_report import INVALID
 from reporter.run.plan import Key, Plan, Plugin
 from reporter.run.record import Record, ResultVerdict
@@ -34,6 +32,7 @@ from reporter.run.state import Phase
 from reporter.run.upload_head import Meta
 from reporter.runctl.aggregator_pod import aggregator_pod
 from tests.archives import tars
+from tests.integration.aggregator.intake import scene
 from tests.integration.aggregator.intake.scene import (
     ARCHIVE,
     PLAIN,
@@ -261,11 +260,11 @@ def test_a_result_that_takes_the_aggregator_with_it_each_time(tmp_path: Path) ->
         import os
         from pathlib import Path
         from reporter.results import process
-        from reporter.results.task import Budget, Task
+        from reporter.results.child import Task
         process.subprocess.Popen = lambda *_, **__: os.kill(os.getpid(), 9)
         judge = process.Judge(Path(os.environ["BEGUN"]))
         task = Task("junit", (), False, 1, "r", "results/global")
-        judge.judge(task, None, budget=Budget(), digest="digest")
+        judge.judge(task, None, budget=process.Budget(), digest="digest")
     """
     environment = {
         **os.environ,
@@ -370,16 +369,17 @@ def test_a_reader_without_memory(tries) -> None:
     assert 100 < budget.seconds < 120
 
 
-def test_more_to_unpack_than_the_budget_has(tmp_path: Path) -> None:
-    """Also of files that do not count; what was read before stays read."""
-    archive = packed(("a.xml", PASSING), ("b.bin", bytes(600)))
-    budget = Budget(unpacked=2 * (len(PASSING) + 600) - 1)
-    judge = Judge()
-    assert Judgement({"passed": 1}) == read(judge, archive, archive=True, budget=budget)
-    assert SPENT == read(judge, archive, archive=True, budget=budget)
-    assert SPENT == read(judge, PASSING, budget=budget)
-    assert SPENT == read(judge, PASSING, budget=Budget(unpacked=len(PASSING) - 1))
-    assert Budget(120, 4 * 2**30) == Budget()
+def test_a_report_that_needs_more_memory_than_there_is() -> None:
+    """What it has said before counts."""
+    failed = b'{"Action":"fail","Test":"A"}\n'
+    begun = b"".join(b'{"Action":"run","Test":"%d%s"}\n' % (n, b"x" * 60_000) for n in range(1_800))
+    with tempfile.TemporaryFile("w+b", buffering=0) as listing:
+        found = read(Judge(), failed + begun, result_format="gojson", listing=listing)
+        listing.seek(0)
+        (item,) = yaml.safe_load(listing)
+    note = "it takes too much memory to read"
+    assert Judgement({"failed": 1, "unknown": 1}, "A", "", f"r: {note}") == found
+    assert (note, ["A"]) == (item["meta"]["error"], [each["name"] for each in item["items"]])
 
 
 MANY = Plan(
@@ -414,16 +414,22 @@ def test_a_plugin_with_little_does_not_wait_for_those_with_much(tmp_path: Path) 
     assert "one" in order[:5]
 
 
-def test_what_a_budget_has_no_room_for_is_unknown(tmp_path: Path, monkeypatch) -> None:
+class Slow(Judge):
+    """Five results are all that it reads of a plugin."""
+
+    def judge(self, *words: Any, budget: Budget, **options: Any) -> Judgement:
+        found = super().judge(*words, budget=budget, **options)
+        budget.seconds -= 24
+        return found
+
+
+def test_what_a_budget_has_no_room_for_is_unknown(tmp_path: Path) -> None:
     """With its reason, in the tarball too; the other plugin's budget is its own."""
-    room = partial(Budget, unpacked=5 * len(PASSING))
-    monkeypatch.setattr(uploads, "Budget", room)
-    monkeypatch.setattr(summary, "Budget", room)
 
     async def story(here: Scene) -> None:
         for key in MANY.keys:
             await here.put(key, PASSING)
-        async with judging(here, MANY):
+        async with judging(here, MANY, Slow()):
             found = await judged(here, *MANY.keys)
         unread = ("unknown", "JudgingBudgetUsedUp", "judging budget used up", {"unknown": 1})
         assert [("passed", "", "", {"passed": 1})] * 5 + [unread] * 3 == [
@@ -440,7 +446,7 @@ def test_what_a_budget_has_no_room_for_is_unknown(tmp_path: Path, monkeypatch) -
 
 def test_what_the_budget_of_packing_has_no_room_for(tmp_path: Path, monkeypatch) -> None:
     """The verdicts stand; the list of tests says what it lacks. Each plugin has its own budget."""
-    monkeypatch.setattr(summary, "Budget", partial(Budget, unpacked=5 * len(PASSING)))
+    monkeypatch.setattr(scene, "Judge", Slow)
 
     async def story(here: Scene) -> None:
         for key in MANY.keys:
@@ -483,16 +489,16 @@ def test_no_process_can_be_started(tmp_path: Path, monkeypatch, errors, expected
     """That is our trouble and may pass: we wait for long, but not for ever."""
     left = iter(errors)
     judge = Judge()
-    started = judge._started
+    started = subprocess.Popen
 
-    def start(*words: object) -> object:
+    def start(*words: Any, **options: Any) -> object:
         with contextlib.suppress(StopIteration):
             if (number := next(left)) is None:
                 raise RuntimeError("can't start new thread")
             raise OSError(number, os.strerror(number))
-        return started(*words)
+        return started(*words, **options)
 
-    monkeypatch.setattr(judge, "_started", start)
+    monkeypatch.setattr(process.subprocess, "Popen", start)
     monkeypatch.setattr(uploads, "_PAUSE", 0)
 
     async def story(here: Scene) -> None:
