@@ -12,6 +12,7 @@ from typing import Any
 from reporter.errors import TooLarge, Unavailable
 from reporter.kube.answers import MAX_ALONE, MAX_OBJECT, decode_json
 from reporter.kube.client import JSON, Client, Request, Requests
+from reporter.kube.resources import Resource
 from reporter.kube.stream import LogStream, Watch
 
 FIELD_MANAGER = "status-reporter"
@@ -29,57 +30,40 @@ WARN = "Warn"
 _LOG = "/api/v1/namespaces/{namespace}/pods/{name}/log"
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """A kind; `group` is empty for the core group."""
-
-    name: str
-    group: str
-    plural: str
-    namespaced: bool = True
-    version: str = "v1"
-
-    def path(self, namespace: str | None) -> tuple[str, dict[str, str]]:
-        """Return the collection's path and what fills its placeholders; None means all namespaces.
-
-        The namespace of a kind that has none is left out.
-        """
-        root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
-        if namespace is None or not self.namespaced:
-            return f"{root}/{self.plural}", {}
-        return f"{root}/namespaces/{{namespace}}/{self.plural}", {"namespace": namespace}
+def _kind(kind: str, group: str, plural: str, *, namespaced: bool = True) -> Resource:
+    return Resource(group, "v1", plural, kind, namespaced)
 
 
 _RBAC = "rbac.authorization.k8s.io"
 
 KINDS = {
-    kind.name: kind
-    for kind in (
-        Kind("ConfigMap", "", "configmaps"),
-        Kind("Event", "", "events"),
-        Kind("Namespace", "", "namespaces", namespaced=False),
-        Kind("Node", "", "nodes", namespaced=False),
-        Kind("PersistentVolumeClaim", "", "persistentvolumeclaims"),
-        Kind("Pod", "", "pods"),
-        Kind("Secret", "", "secrets"),
-        Kind("Service", "", "services"),
-        Kind("ServiceAccount", "", "serviceaccounts"),
-        Kind("Deployment", "apps", "deployments"),
-        Kind("StatefulSet", "apps", "statefulsets"),
-        Kind(
+    each.kind: each
+    for each in (
+        _kind("ConfigMap", "", "configmaps"),
+        _kind("Event", "", "events"),
+        _kind("Namespace", "", "namespaces", namespaced=False),
+        _kind("Node", "", "nodes", namespaced=False),
+        _kind("PersistentVolumeClaim", "", "persistentvolumeclaims"),
+        _kind("Pod", "", "pods"),
+        _kind("Secret", "", "secrets"),
+        _kind("Service", "", "services"),
+        _kind("ServiceAccount", "", "serviceaccounts"),
+        _kind("Deployment", "apps", "deployments"),
+        _kind("StatefulSet", "apps", "statefulsets"),
+        _kind(
             "SelfSubjectAccessReview",
             "authorization.k8s.io",
             "selfsubjectaccessreviews",
             namespaced=False,
         ),
-        Kind("LocalSubjectAccessReview", "authorization.k8s.io", "localsubjectaccessreviews"),
-        Kind("CronJob", "batch", "cronjobs"),
-        Kind("Job", "batch", "jobs"),
-        Kind("NetworkPolicy", "networking.k8s.io", "networkpolicies"),
-        Kind("ClusterRole", _RBAC, "clusterroles", namespaced=False),
-        Kind("ClusterRoleBinding", _RBAC, "clusterrolebindings", namespaced=False),
-        Kind("Role", _RBAC, "roles"),
-        Kind("RoleBinding", _RBAC, "rolebindings"),
+        _kind("LocalSubjectAccessReview", "authorization.k8s.io", "localsubjectaccessreviews"),
+        _kind("CronJob", "batch", "cronjobs"),
+        _kind("Job", "batch", "jobs"),
+        _kind("NetworkPolicy", "networking.k8s.io", "networkpolicies"),
+        _kind("ClusterRole", _RBAC, "clusterroles", namespaced=False),
+        _kind("ClusterRoleBinding", _RBAC, "clusterrolebindings", namespaced=False),
+        _kind("Role", _RBAC, "roles"),
+        _kind("RoleBinding", _RBAC, "rolebindings"),
     )
 }
 

@@ -44,14 +44,8 @@ class Ask:
     label_selector: str = ""
 
     def request(self) -> Request:
-        """Return the request. Group, version and plural are escaped: others have chosen them."""
-        resource = self.resource
-        names = {"version": resource.version, "plural": resource.plural}
-        path = "/api/{version}"
-        if resource.group:
-            path, names["group"] = "/apis/{group}/{version}", resource.group
-        if self.namespace is not None and resource.namespaced:
-            path, names["namespace"] = f"{path}/namespaces/{{namespace}}", self.namespace
+        """Return the request."""
+        path, names = self.resource.path(self.namespace)
         asked = {
             "limit": str(self.limit),
             "continue": self.more,
@@ -59,7 +53,7 @@ class Ask:
         }
         return Request(
             "GET",
-            f"{path}/{{plural}}",
+            path,
             names,
             {key: value for key, value in asked.items() if value},
             accept=METADATA_ONLY if self.metadata_only else JSON,

@@ -33,6 +33,18 @@ class Resource:
         """As objects have it."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
+    def path(self, namespace: str | None) -> tuple[str, dict[str, str]]:
+        """Return the collection's path and what fills its placeholders, which others have chosen.
+
+        None means all namespaces; that of a kind that has none is left out.
+        """
+        path, names = "/api/{version}", {"version": self.version, "plural": self.plural}
+        if self.group:
+            path, names["group"] = "/apis/{group}/{version}", self.group
+        if namespace is not None and self.namespaced:
+            path, names["namespace"] = f"{path}/namespaces/{{namespace}}", namespace
+        return f"{path}/{{plural}}", names
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class DiscoveryTrouble:

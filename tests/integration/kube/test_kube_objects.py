@@ -39,7 +39,7 @@ def test_every_kind_has_its_path() -> None:
         (kind.name, kind.group, kind.plural, kind.namespaced) for kind in fake_kinds.KINDS.values()
     }
     assert fake == {
-        (kind.name, kind.group, kind.plural, kind.namespaced) for kind in KINDS.values()
+        (kind.kind, kind.group, kind.plural, kind.namespaced) for kind in KINDS.values()
     }
 
 
