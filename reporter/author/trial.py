@@ -23,9 +23,8 @@ from reporter.author.settings import JOB, NAMESPACE, POD, SETTINGS, Chosen, choo
 from reporter.author.terminal import JobInMemory, Timeline, wants_colour
 from reporter.author.validate import mode_warning, told
 from reporter.cli.exits import USAGE
-from reporter.cli.messages import tell
-from reporter.cli.output import colour_argument
-from reporter.cli.quantities import size, wait_time
+from reporter.cli.options import size, wait_time
+from reporter.cli.output import colour_argument, tell
 from reporter.common.lifecycle import Stop, install
 from reporter.common.yaml_text import to_yaml
 from reporter.errors import SettingsError

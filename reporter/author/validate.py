@@ -10,8 +10,7 @@ from typing import BinaryIO
 from reporter.author.problems import Problem, problems_in, problems_in_progress
 from reporter.author.terminal import paint, wants_colour
 from reporter.cli.exits import USAGE
-from reporter.cli.messages import shown_file, tell
-from reporter.cli.output import colour_argument
+from reporter.cli.output import colour_argument, shown_file, tell
 from reporter.common.text import clean
 from reporter.common.yaml_text import to_yaml
 from reporter.errors import InvalidPayload

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from reporter.cli import output as show
 from reporter.cli.exits import FAILED, GOOD, INTERRUPTED, Unusable, reading_input
-from reporter.cli.messages import tell
+from reporter.cli.output import tell
 from reporter.cli.table import table
 from reporter.collect.limits import add_options, chosen_limits
 from reporter.collect.record import FAILED as NOT_GATHERED

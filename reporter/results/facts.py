@@ -7,7 +7,7 @@ from typing import Any
 
 from reporter.cli import output as show
 from reporter.cli.exits import FAILED, GOOD
-from reporter.cli.messages import tell
+from reporter.cli.output import tell
 from reporter.cli.table import table, terminal_columns
 from reporter.collect.host.compare import ABSENT, Difference, differences, lines
 from reporter.common.objects import items, number, section, text

@@ -6,8 +6,8 @@ import importlib
 import pytest
 
 from reporter.author.settings import choose
-from reporter.cli.quantities import size, wait_time
-from reporter.status_ctl import COMMANDS, main
+from reporter.cli.options import size, wait_time
+from reporter.status_ctl import COMMANDS, GROUPS, main
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_what_is_no_wait_time(text):
         wait_time(text)
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
 def test_every_command_is_one_module_with_help(command, capsys):
     """Each line of the table leads to a module with a description, options and a run."""
     module = importlib.import_module(f"reporter.{command.module}")
@@ -53,15 +53,18 @@ def test_every_command_is_one_module_with_help(command, capsys):
     assert module.DESCRIPTION in capsys.readouterr().out
 
 
-def test_the_help_lists_every_command(capsys):
+def test_the_help_lists_every_command_in_its_group(capsys):
     """With its summary, on standard output."""
     with pytest.raises(SystemExit) as ended:
         main(["-h"])
 
     out, err = capsys.readouterr()
     assert (0, "") == (ended.value.code, err)
-    words = " ".join(out.split())  # where lines are broken differs between versions of Python
-    assert [] == [c.name for c in COMMANDS if c.name not in words or c.summary not in words]
+    listed = out.partition("\n\noptions:")[0].split("\n\n")[2:]
+    assert list(GROUPS) == [each.partition(":\n")[0] for each in listed]
+    for group, text in zip(GROUPS.values(), listed, strict=True):
+        lines = [line.split(maxsplit=1) for line in text.splitlines()[1:]]
+        assert [[each.name, each.summary] for each in group] == lines
 
 
 @pytest.mark.parametrize(

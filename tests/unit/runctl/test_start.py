@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from reporter import status_ctl as entry
-from reporter.cli.quantities import length
+from reporter.cli.options import length
 
 CLUSTER = {"kubernetes", "urllib3", "yaml"}
 SCHEMAS = {"jsonschema"}
