@@ -31,6 +31,16 @@ class Problem:
     field: str
     text: str
 
+    @property
+    def place(self) -> str:
+        """Where it is, for a person."""
+        return f"line {self.line}, column {self.column}"
+
+    @property
+    def words(self) -> str:
+        """The text, behind the field that it is about."""
+        return f"{self.field}: {self.text}" if self.field else self.text
+
 
 @dataclass(frozen=True, slots=True)
 class _Kind:

@@ -5,7 +5,7 @@ import importlib
 
 import pytest
 
-from reporter.author.settings import choose
+from reporter.author.trial import choose
 from reporter.cli.options import size, wait_time
 from reporter.status_ctl import COMMANDS, GROUPS, main
 
