@@ -91,7 +91,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from reporter.cli.output import tell
 
         tell(str(error))
-        return CANNOT_TELL if isinstance(error, CannotTell) else USAGE
+        return error.code
     except BrokenPipeError:
         discard_output()
         return NOBODY_READS

@@ -59,24 +59,22 @@ def reachable(environ: Mapping[str, str] = os.environ) -> bool:
 
 def open_cluster(options: argparse.Namespace) -> "tuple[KubeApi, str | None]":
     """Return the API and the namespace; None for all of them. Raises CannotTell."""
-    try:
-        from reporter.kube.api import KubeApi
-    except ModuleNotFoundError as error:
-        raise CannotTell(NEEDS.format(error.name)) from None
     relax = os.environ.get("KUBERNETES_RELAX_X509_STRICT", "").lower() == "true"
     files = options.kubeconfig or os.environ.get("KUBECONFIG") or "~/.kube/config"
     mounted = bool(os.environ.get("KUBERNETES_SERVICE_HOST"))
     try:
+        from reporter.kube.api import KubeApi
+
         if mounted and not options.kubeconfig and not options.context and not _some(files):
             api, namespace = KubeApi.in_cluster(relax_x509_strict=relax), _own_namespace()
         else:
             api, namespace = KubeApi.from_kubeconfig(
                 files, context=options.context, relax_x509_strict=relax
             )
-    except SettingsError as error:
-        raise CannotTell(str(error)) from None
     except ModuleNotFoundError as error:
         raise CannotTell(NEEDS.format(error.name)) from None
+    except SettingsError as error:
+        raise CannotTell(str(error)) from None
     if getattr(options, "all_namespaces", False):
         return api, None
     return api, options.namespace or namespace or "default"

@@ -1,14 +1,16 @@
 """Completion in shells: `status-ctl completion` prints a stub, which asks `status-ctl __complete`.
 
-It is asked with the words of a line up to the one that is being written, and answers with a choice
-on a line, its meaning after a tab, and with what the shell may offer besides: the protocol of
-cobra, kubectl's library. kubectl asks `kubectl_complete-job_verdict` in the same way.
+The stubs are the files beside this one. They ask with the words of a line up to the one that is
+being written. The answer is a choice on a line, its meaning after a tab, and then what the shell
+may offer besides: the protocol of cobra, kubectl's library. kubectl asks the same of
+`kubectl_complete-job_verdict`.
 """
 
 import argparse
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Final
 
 from reporter.cli.exits import GOOD
@@ -34,80 +36,16 @@ _OWN: Final = {
     "--help": "show this help",
     "--version": "show the version",
 }
-_BASH = r"""
-_status_ctl() {
-  local word glue="" last=-1 before
-  local -a args=()
-  # --output=json comes as three words.
-  for word in "${COMP_WORDS[@]:1:COMP_CWORD}"; do
-    if [[ $word == "=" || $glue ]]; then args[last]+=$word; else args[++last]=$word; fi
-    if [[ $word == "=" ]]; then glue=1; else glue=""; fi
-  done
-  before=${args[last]%"${COMP_WORDS[COMP_CWORD]#=}"}
-  COMPREPLY=()
-  while IFS=$'\t' read -r word _; do
-    case $word in
-      :0) compopt -o default ;;
-      :16) compopt -o dirnames ;;
-      :*) ;;
-      *) COMPREPLY+=("${word#"$before"}") ;;
-    esac
-  done < <("${1/#~\//$HOME/}" __complete "${args[@]}" 2>/dev/null)
-}
-complete -F _status_ctl status-ctl
-"""
-# To be sourced, or to be put as `_status-ctl` where `fpath` leads.
-_ZSH = r"""
-#compdef status-ctl
-_status-ctl() {
-  local line
-  local -a choices
-  for line in "${(@f)$(${~words[1]} __complete "${(@)words[2,CURRENT]}" 2>/dev/null)}"; do
-    case $line in
-      (:0) compset -P '--*='; _files; return ;;
-      (:16) compset -P '--*='; _files -/; return ;;
-      (:*) ;;
-      (*) choices+=("${${line//:/\\:}/$'\t'/:}") ;;
-    esac
-  done
-  _describe choice choices
-}
-if [[ "$funcstack[1]" == _status-ctl ]]; then _status-ctl "$@"
-else compdef _status-ctl status-ctl; fi
-"""
-_FISH = r"""
-function __status_ctl
-    set -l words (commandline -opc)
-    set -l program $words[1]
-    set -e words[1]
-    set -l last (commandline -ct)
-    set -l before (string match -r -- '^--[^=]*=' $last)
-    set -l value (string replace -r -- '^--[^=]*=' '' $last)
-    for line in ($program __complete $words "$last" 2>/dev/null)
-        switch $line
-            case :0
-                printf "$before%s\n" (complete -C "'' $value")
-            case :16
-                printf "$before%s\n" (__fish_complete_directories "$value")
-            case ':*'
-            case '*'
-                echo $line
-        end
-    end
-end
-complete -c status-ctl -f -a '(__status_ctl)'
-"""
-_STUBS: Final = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("shell", choices=tuple(_STUBS), help="the shell")
+    parser.add_argument("shell", choices=("bash", "zsh", "fish"), help="the shell")
 
 
 def run(options: argparse.Namespace) -> int:
     """Print the script and return the exit code."""
-    sys.stdout.write(_STUBS[options.shell].lstrip("\n"))
+    sys.stdout.write(Path(__file__).with_suffix(f".{options.shell}").read_text())
     return GOOD
 
 

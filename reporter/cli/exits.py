@@ -22,12 +22,16 @@ class Terminated(KeyboardInterrupt):
 class CannotTell(Exception):
     """There is no answer: nobody can be reached, nothing is shown to us, no such thing.
 
-    Its lines go to standard error, the exit code is 4.
+    Its lines go to standard error.
     """
+
+    code = CANNOT_TELL
 
 
 class Unusable(Exception):
-    """What was given cannot be read or does not fit. Its lines are told, the exit code is 2."""
+    """What was given cannot be read or does not fit. Its lines go to standard error."""
+
+    code = USAGE
 
 
 def content(name: str, most: int = -1) -> bytes:

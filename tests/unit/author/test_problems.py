@@ -29,6 +29,10 @@ def test_a_fine_file_needs_no_words():
             [Problem("error", 1, 1, "", "larger than 1048576 bytes")],
             id="too large",
         ),
+        pytest.param(b"", [Problem("error", 1, 1, "", "the document is empty")], id="empty"),
+        pytest.param(
+            b"[]", [Problem("error", 1, 1, "", "the top level must be an object")], id="a list"
+        ),
         pytest.param(
             b'{\n "message": 5,\n "status": "ok"\n}',
             [
