@@ -46,7 +46,7 @@ GROUPS: Final = {
     "manifests": (
         Command("lint", "lint.command", "check the manifests of Jobs before they are applied"),
         Command("inject", "inject.command", "add the reporter to the Jobs in manifests"),
-        Command("uninject", "inject.uninject", "take the reporter out of manifests again"),
+        Command("uninject", "inject.uninject", "remove the reporter from manifests"),
     ),
     "adapter authors": (
         Command(

@@ -3,15 +3,29 @@
 Run by `make fmt` and checked by `make lint`.
 """
 
+import re
 import sys
 from collections.abc import Callable
 
 from generated import ROOT, keep, read
 
 from reporter.aggregator import settings as aggregator
-from reporter.common.settings import Variable
+from reporter.common.settings import NAME_RULE, Variable
 from reporter.lint.rules import RULES
 from reporter.sidecar import settings as sidecar
+
+OBVIOUS = (
+    "a path",
+    "an IP address",
+    "true or false",
+    "local or any",
+    "sonobuoy or strict",
+    "json or console",
+    NAME_RULE,
+)
+"""Rules that the default and the meaning already say."""
+LEAD = re.compile("an integer from |a path, ")
+"""How rules begin whose rest says enough."""
 
 
 def settings_table(variables: list[Variable]) -> str:
@@ -23,6 +37,16 @@ def settings_table(variables: list[Variable]) -> str:
     return "\n".join(rows) + "\n"
 
 
+def short_settings_table(variables: list[Variable]) -> str:
+    """Return the table of many variables: the rule follows the meaning, unless it is obvious."""
+    rows = ["| Variable | Default | Meaning |", "|---|---|---|"]
+    for name, default, rule, meaning in variables:
+        shown = default if " " in default or default == "required" else f"`{default}`"
+        more = "" if rule in OBVIOUS else f"; {LEAD.sub('', rule)}"
+        rows.append(f"| `{name}` | {shown} | {meaning}{more} |")
+    return "\n".join(rows) + "\n"
+
+
 def rules_table() -> str:
     """Return the table of the rules of `status-ctl lint`."""
     rows = [f"| `{rule.id}` | {rule.severity} | {rule.summary} |" for rule in RULES]
@@ -31,7 +55,10 @@ def rules_table() -> str:
 
 TABLES: dict[str, tuple[str, Callable[[], str]]] = {
     "docs/settings.md": ("settings", lambda: settings_table(sidecar.describe())),
-    "docs/aggregator.md": ("settings", lambda: settings_table(aggregator.describe())),
+    "docs/aggregator-settings.md": (
+        "settings",
+        lambda: short_settings_table(aggregator.describe()),
+    ),
     "docs/lint.md": ("rules", rules_table),
 }
 """Which table a document has, and the word that marks its begin and end."""

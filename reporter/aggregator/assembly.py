@@ -161,7 +161,7 @@ class Assembly:
             exported = [path for path in (chosen.export_certs, chosen.export_secrets) if path]
             self._log.info("Certificates created", names=names, exported=exported)
         else:
-            self._log.info("Certificates of this run are kept, nothing is exported")
+            self._log.info("Existing certificates of this run are used, nothing is exported")
         if authority.uncovered:
             self._log.warning(
                 "The server certificate lacks names that workers may use",

@@ -31,10 +31,10 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    _add_run(commands.add_parser("run", help="collect one run", allow_abbrev=False))
+    _add_run(commands.add_parser("run", help="collect the results of one run", allow_abbrev=False))
     _add_certs(
         commands.add_parser(
-            "certs", help="make certificates for the status listener", allow_abbrev=False
+            "certs", help="create certificates for the status listener", allow_abbrev=False
         )
     )
     if list(arguments) == ["--check"]:
@@ -73,8 +73,8 @@ def make_certs(options: argparse.Namespace) -> int:
     ca = options.out / "ca.pem"
     if not options.force and os.path.lexists(ca):
         print(
-            f"status-aggregator certs: {ca} already exists: clients that trust it would be locked "
-            "out; choose another --out, or replace it with --force",
+            f"status-aggregator certs: {ca} already exists: clients that trust it would lose "
+            "access; choose another --out, or replace it with --force",
             file=sys.stderr,
         )
         return USAGE
@@ -93,7 +93,10 @@ def make_certs(options: argparse.Namespace) -> int:
 
 
 def _add_run(parser: argparse.ArgumentParser) -> None:
-    parser.description = "Collects one run. Every flag can be an environment variable; a flag wins."
+    parser.description = (
+        "Collects the results of one run. Each flag can also be set as an environment variable; "
+        "flags take precedence."
+    )
     parser.add_argument(
         "--check",
         action="store_true",
@@ -102,7 +105,7 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--package-again",
         action="store_true",
-        help="retry packing a run whose packing was given up; other runs are not changed",
+        help="retry packing a run whose packing was given up; no effect on other runs",
     )
     for name, default, rule, meaning in settings.describe():
         parser.add_argument(
@@ -115,9 +118,9 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
 
 def _add_certs(parser: argparse.ArgumentParser) -> None:
     parser.description = (
-        "Makes a CA, a server certificate and a client certificate. Give the first two to the "
-        "aggregator (STATUS_TLS_CERT, STATUS_TLS_KEY, STATUS_TLS_CLIENT_CA), the last to those who "
-        "may see the run's status."
+        "Creates a CA, a server certificate and a client certificate. Give the first two to the "
+        "aggregator (STATUS_TLS_CERT, STATUS_TLS_KEY, STATUS_TLS_CLIENT_CA), the last to clients "
+        "that may read the run's status."
     )
     parser.add_argument(
         "--for", dest="purpose", required=True, choices=["status"], help="the listener"
@@ -126,7 +129,7 @@ def _add_certs(parser: argparse.ArgumentParser) -> None:
         "--host",
         required=True,
         action="append",
-        help="a host name or address of the listener; may be repeated",
+        help="a host name or address of the listener; repeatable",
     )
     parser.add_argument(
         "--port",

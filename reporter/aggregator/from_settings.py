@@ -74,7 +74,7 @@ def hand_out(chosen: Settings) -> Callable[[Issued], None]:
             raise SettingsError(
                 [
                     "EXPORT_CERTS and EXPORT_SECRETS are unset: one of them must be set at a run's "
-                    "first start, or no worker can ever connect"
+                    "first start, or no worker can connect"
                 ]
             )
         if chosen.worker_ca:

@@ -99,7 +99,7 @@ class RunLog:
                 self._fd, self._size = _open(path)
             if self._missing and not self._truncated:
                 missing = self._missing
-                self._append(_own("Lines are missing here", lines=missing))
+                self._append(_own("Log lines are missing here", lines=missing))
                 self._missing -= missing
             data = f"{_without_secrets(line)}\n".encode("utf-8", "backslashreplace")
             largest = self._largest

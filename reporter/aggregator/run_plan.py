@@ -71,7 +71,7 @@ def launch_of(chosen: Settings, plan: Plan) -> Launch | None:
     if not chosen.launch:
         return None
     if not chosen.pod_namespace:
-        raise SettingsError(["LAUNCH: POD_NAMESPACE must be set, too"])
+        raise SettingsError(["LAUNCH: requires POD_NAMESPACE"])
     # Here, because only such a run needs them.
     from reporter.run.launch_file import decode
 

@@ -55,60 +55,57 @@ OptionalName = Annotated[str, AfterValidator(_optional_name)]
 class Run(Variables):
     """One run, and who is told of it."""
 
-    plan: Path = setting("run plan (a JSON file)", ..., _PATH_RULE)
+    plan: Path = setting("run plan (JSON file)", ..., _PATH_RULE)
     launch: Path = setting(
-        "what to launch (a JSON file that `status-ctl run` writes)",
+        "launch file written by `status-ctl run`",
         "",
         _PATH_RULE,
         shown="nothing is launched",
     )
     state: Path = setting(
-        "directory for state that must survive a restart: store, blobs, keys", ..., _PATH_RULE
+        "directory that must survive a restart: database, results, keys", ..., _PATH_RULE
     )
-    output: Path = setting("directory for the results and the tarball", ..., _PATH_RULE)
+    output: Path = setting("directory for the tarball", ..., _PATH_RULE)
     listen: Listen = setting("listen address for workers (HTTPS)", "0.0.0.0:8080", ADDRESS_RULE)
     status_listen: Listen = setting(
         "listen address for health, metrics and status", "0.0.0.0:8081", ADDRESS_RULE
     )
     export_certs: Path = setting(
-        "directory to which the workers' certificates are exported at the first start",
+        "directory to export the workers' certificates to at the first start",
         "",
         _PATH_RULE,
         shown="not exported",
     )
     export_secrets: Path = setting(
-        "file to which the workers' certificates are exported as Kubernetes Secret manifests",
+        "file to export the workers' certificates to, as Kubernetes Secrets",
         "",
         _PATH_RULE,
         shown="not exported",
     )
     keep_blobs: Boolean = setting(
-        "whether to keep the result bodies as received after the tarball is made",
-        False,
-        "true or false",
+        "keep the received results after the tarball is made", False, "true or false"
     )
 
     advertise_address: Advertised = setting(
-        "address given to workers",
+        "address workers connect to",
         "",
         "HOST or HOST:PORT, with an IPv6 address in brackets",
         shown="SONOBUOY_ADVERTISE_IP or the host name, with the listener's port",
     )
     sonobuoy_advertise_ip: Ip = setting(
-        "IP address given to workers if ADVERTISE_ADDRESS is unset",
+        "IP address workers connect to if ADVERTISE_ADDRESS is unset",
         "",
         "an IP address",
         shown="unset",
     )
     server_names: Names = setting(
-        "additional names and addresses for the server certificate, such as the Service's",
+        "additional names and addresses for the server certificate",
         "",
         "comma-separated host names and IP addresses",
         shown="none",
     )
     worker_ca: Path = setting(
-        "your own CA file for the workers' certificates, instead of the run's CA; workers then "
-        "need only `ca.pem` from the run, and nothing else is exported",
+        "your own CA for the workers' certificates; only `ca.pem` is exported then",
         "",
         "a path, given with EXPORT_CERTS and without EXPORT_SECRETS",
         shown="the run's CA",
@@ -123,24 +120,23 @@ class Run(Variables):
         shown="plain HTTP",
     )
     status_tls_client_ca: Path = setting(
-        "CA of the clients that may read run data over the network",
+        "CA of clients that may read run data remotely",
         "",
         "a path, given only with STATUS_TLS_CERT",
         shown="none",
     )
     status_scope: Literal["local", "any"] = setting(
-        "who may read run data: `local` peers (or STATUS_TLS_CLIENT_CA's clients), or `any`",
+        "clients that may read run data: `local` (and those of STATUS_TLS_CLIENT_CA) or `any`",
         "local",
         "local or any",
     )
     status_values: Literal["sonobuoy", "strict"] = setting(
-        "final status in the annotation for a run with failed plugins: `sonobuoy` writes "
-        "`complete` as Sonobuoy does, `strict` writes `failed`",
+        "final status of a failed run in the annotation: complete (`sonobuoy`), failed (`strict`)",
         "sonobuoy",
         "sonobuoy or strict",
     )
     pod_namespace: OptionalName = setting(
-        "namespace of the aggregator's Pod; if set, the status is written to the Pod",
+        "namespace of the aggregator's Pod; enables the status annotations",
         "",
         NAME_RULE,
         shown="not in a cluster",
@@ -156,49 +152,46 @@ class Run(Variables):
 
     retry_window_seconds: Integer = whole("how long a failed upload may be retried", 120, 1, 86_400)
     retry_window_cap_seconds: Integer = setting(
-        "how far further failures can extend that time, counted from the first failure",
+        "limit of the retry window, counted from the first failure",
         600,
         "an integer from RETRY_WINDOW_SECONDS to 86400",
         le=86_400,
     )
     hold_seconds: Integer = whole(
-        "how long the run stays open for late results after a worker is given up", 20, 0, 3_600
+        "how long the run stays open for a late result after a timeout", 20, 0, 3_600
     )
-    package_give_up_seconds: Integer = whole("how long failed packing is retried", 3_600, 0)
+    package_give_up_seconds: Integer = whole("how long packing is retried", 3_600, 0)
     upload_url_file: Path = setting(
-        "file with a presigned https URL that takes the tarball by PUT",
+        "file with the presigned https URL for uploading the tarball (PUT)",
         "",
         _PATH_RULE,
         shown="not uploaded",
     )
     upload_ca: Path = setting(
-        "CA file for the host of that URL, instead of the system's",
+        "CA file for the host of that URL",
         "",
         "a path, given only with UPLOAD_URL_FILE",
         shown="the system's",
     )
     upload_give_up_seconds: Integer = whole(
-        "how long the upload may take, with all its retries", 3_600, 1, 86_400
+        "time limit for the upload, including retries", 3_600, 1, 86_400
     )
     linger_seconds: Integer = whole(
-        "how long workers are still answered after the run is closed", 120, 0, 86_400
+        "how long workers get responses after the run is closed", 120, 0, 86_400
     )
     exit_when_finished: Boolean = setting(
-        "whether to end when the run is over: exit code 0 if it has passed, 1 if not, "
-        "4 if the aggregator had to end before",
+        "exit when the run is over: 0 if it passed, 1 if not, 4 if it had to exit before",
         False,
         "true or false",
     )
     heartbeat_interval_seconds: Integer = whole(
-        "heartbeat interval of the workers; longer in a large run, for at most 200 heartbeats per "
-        "second",
+        "heartbeat interval of workers; longer in large runs (at most 200 heartbeats per second)",
         15,
         1,
         3_600,
     )
     heartbeat_timeout_seconds: Integer = setting(
-        "how long a worker that has sent heartbeats may stay silent before it counts as lost; "
-        "never less than four intervals",
+        "silence after which a worker that sends heartbeats is lost; at least four intervals",
         120,
         f"0 (never) or an integer to {LONGEST}",
         ge=0,

@@ -68,12 +68,12 @@ Runs COMMAND as the adapter on this machine, without a cluster, and shows what t
 would write on the Job: how the condition changes and what is wrong with the result file, as
 comments, then the Job as YAML, the condition first.
 
-COMMAND finds the paths of its files in RESULTS_PATH and PROGRESS_PATH, its standard input is empty,
-and its output goes to standard error. When it ends, what it has left running is killed, as in a
-container. SIGTERM or Ctrl-C ends it as the deletion of the Pod does: SIGTERM, 5 s later SIGKILL; a
-second Ctrl-C kills it at once.
+COMMAND finds the paths of its files in RESULTS_PATH and PROGRESS_PATH. Its standard input is empty,
+its output goes to standard error. When it exits, its remaining processes are killed, as in a
+container. SIGTERM or Ctrl-C ends it like the deletion of its Pod: SIGTERM, 5 s later SIGKILL; a
+second Ctrl-C kills it immediately.
 
-These of the reporter's settings are taken from the environment:
+These settings of the reporter are read from the environment:
   {", ".join(SETTINGS[:4])},
   {", ".join(SETTINGS[4:])}
 
@@ -92,8 +92,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--timeout",
         metavar="TIME",
         type=wait_time,
-        help="how long the adapter may take, as 10s or 5m (default: MAX_WAIT_TIME_SECONDS, else "
-        "5m)",
+        help="timeout of the adapter, as 10s or 5m (default: MAX_WAIT_TIME_SECONDS, else 5m)",
     )
     parser.add_argument(
         "--memory",
@@ -206,9 +205,9 @@ def _try(
     note = sink.standing.note if sink.standing is not None else None
     if note is not None and note.amended:
         timeline.remark(
-            "a result came after the timeout, and the annotation says so (`late`)"
+            "a result arrived after the timeout, as the annotation shows (`late`)"
             if note.row == "T"
-            else "that contradicts the result, and the annotation says so (`after`)"
+            else "that contradicts the result, as the annotation shows (`after`)"
         )
     for remark in _faults(result):
         timeline.remark(f"result file: {remark}")
@@ -247,10 +246,10 @@ def _memory_cgroup(limit: int | None) -> MemoryCgroup | None:
         return MemoryCgroup.make(limit)
     except NoMemoryCgroup as error:
         tell(
-            f"no memory cgroup can be made here ({error}), so there will be no OOM kill.\n"
-            "            Instead each process gets this much data (RLIMIT_DATA): it sees failed "
-            "allocations.\n"
-            "            A real limit takes root, or a cgroup that was delegated to you."
+            f"cannot create a memory cgroup ({error}): there will be no OOM kill.\n"
+            "            Instead the data of each process is limited (RLIMIT_DATA): allocations "
+            "fail.\n"
+            "            A real limit requires root or a cgroup that is delegated to you."
         )
         return None
 

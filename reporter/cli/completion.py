@@ -21,8 +21,8 @@ Prints a completion script for your shell:
   zsh    source <(status-ctl completion zsh)         after compinit
   fish   status-ctl completion fish | source
 
-For `kubectl job-verdict`, kubectl's own completion asks kubectl_complete-job_verdict, which is
-installed beside the plugin.
+For `kubectl job-verdict`, use the completion of kubectl: it calls kubectl_complete-job_verdict,
+which is installed with the plugin.
 
 exit codes:
   0    printed

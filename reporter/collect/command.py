@@ -18,9 +18,9 @@ from reporter.collect.run import Gatherer, gatherers, run_all
 from reporter.common.lifecycle import Ending, install
 
 DESCRIPTION = """\
-Runs gatherers on this machine, without a cluster: the two that are shipped, or the programs in a
-directory, in the order of their names. Each has a directory of its own below --out, with its files
-and gather.json, which says what became of it. Run it as root to read all logs.
+Runs gatherers on this machine, without a cluster: the two built-in ones, or the programs in a
+directory, in alphabetical order. Each writes to its own directory below --out, where gather.json
+describes its outcome. Run the command as root to read all logs.
 
 exit codes:
   0    no gatherer failed; some may be partial
@@ -39,20 +39,20 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         type=Path,
         default=Path("gathered"),
-        help="where to write; must be empty or not exist (default: %(default)s)",
+        help="output directory; must be empty or not exist (default: %(default)s)",
     )
     parser.add_argument(
         "--gatherers",
         metavar="DIR",
         type=Path,
-        help=f"the directory of the programs (default: the shipped {' and '.join(SHIPPED)})",
+        help=f"the directory of the programs (default: the built-in {' and '.join(SHIPPED)})",
     )
     parser.add_argument(
         "--host",
         metavar="DIR",
         type=Path,
         default=Path("/"),
-        help="where the machine's files are (default: %(default)s)",
+        help="root of the machine's file system (default: %(default)s)",
     )
     add_options(parser)
     show.arguments(parser, FORMS)

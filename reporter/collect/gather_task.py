@@ -11,7 +11,7 @@ from reporter.collect.task import TaskFailure, Work
 from reporter.common import log
 
 DESCRIPTION = """\
-Runs every program in a directory, in the order of their names, and delivers what they write as one
+Runs every program in a directory, in alphabetical order, and delivers what they write as one
 archive. Settings come from the environment, as the contract `link` gives them."""
 
 _OF_LINK = re.compile(

@@ -54,11 +54,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Declare the options for limits; `chosen_limits` reads them."""
     default = GathererLimits()
     for name, what, value in (
-        ("seconds", "how long a gatherer may run", default.seconds),
-        ("bytes", "how much a gatherer may write", default.bytes),
-        ("files", "how many files a gatherer may write", default.files),
-        ("total-bytes", "how much all gatherers may write", default.total_bytes),
-        ("total-files", "how many files all gatherers may write", default.total_files),
+        ("seconds", "time limit of a gatherer, in seconds", default.seconds),
+        ("bytes", "maximum bytes written by a gatherer", default.bytes),
+        ("files", "maximum files written by a gatherer", default.files),
+        ("total-bytes", "maximum bytes written by all gatherers", default.total_bytes),
+        ("total-files", "maximum files written by all gatherers", default.total_files),
     ):
         parser.add_argument(
             f"--{name}",

@@ -26,22 +26,22 @@ if TYPE_CHECKING:
 
 DESCRIPTION = f"""\
 Adds the reporter to the Jobs in manifests and writes the result to standard output: Jobs,
-CronJobs, JobSets and lists of them. Everything else is passed on byte for byte, with comments
-and order. A report of what was done goes to standard error.
+CronJobs, JobSets and lists of them. Everything else is left unchanged, byte for byte, including
+comments and order. A report of the changes goes to standard error.
 
 The Pods keep their ServiceAccount and its token mounts; the reporter gets a token of that
 account, which needs the rights that --with-rbac adds. Injecting again with the same options
 changes nothing, with other options it updates the reporter; `status-ctl uninject` removes it.
 
-The label {LABEL} on a Job names its form (native, classic) or excludes it
+The label {LABEL} on a Job sets its form (native, classic) or excludes it
 (disabled). Any other value is an error.
 
   kubectl kustomize . | status-ctl inject -f - | kubectl apply -f -
 
 exit codes:
   0    done; with --check: nothing would change
-  1    a Job cannot have a reporter (it is passed on as it is); with --check: something
-       would change
+  1    a Job cannot have a reporter (it is left unchanged); with --check: something would
+       change
   2    usage error, a file cannot be read, or the output cannot be written"""
 
 
@@ -76,14 +76,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--adapter",
         metavar="NAME",
         default="",
-        help="the container that writes the result (default: the only one, or as the reporter "
-        "itself finds it)",
+        help="the container that writes the result (default: the only one, or the one that the "
+        "reporter detects)",
     )
     parser.add_argument(
         "--results-path",
         metavar="PATH",
         default=RESULTS_PATH,
-        help="the adapter's result file (default: %(default)s); a volume is added where none is",
+        help="the adapter's result file (default: %(default)s); a volume is added if there is none",
     )
     parser.add_argument(
         "--env",
@@ -97,12 +97,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="QUANTITY",
         default="",
         help="the reporter's CPU limit, for a quota on limits.cpu; its requests become equal to "
-        "its limits, so a Guaranteed Pod stays one (default: no limit)",
+        "its limits, so a Guaranteed Pod stays Guaranteed (default: no limit)",
     )
     parser.add_argument(
         "--own-token-only",
         action="store_true",
-        help="set automountServiceAccountToken: false where the Pod does not set it, so that only "
+        help="set automountServiceAccountToken: false if the Pod does not set it, so that only "
         "the reporter has a token of the account",
     )
     parser.add_argument(

@@ -67,7 +67,7 @@ def inject(value: Any, found: FoundJob, wishes: Wishes) -> Injected | Skipped | 
     pod = section(template, "spec")
     if other := reporter_of(pod, wishes.adapter):
         if not (wishes.adapter or says_so(other)):
-            why = "has a reporter's variables: set --adapter to it, or to the adapter beside it"
+            why = "has a reporter's variables: set --adapter to it, or to the adapter next to it"
             return Refused(f"container {text(other, 'name')!r} {why}")
         shown = text(other, "name")
         return Skipped(f"has a container {shown!r} that was not added by status-ctl inject")
@@ -83,7 +83,9 @@ def inject(value: Any, found: FoundJob, wishes: Wishes) -> Injected | Skipped | 
         return Refused(f"no volume for results: {seen}")
     plugin = "" if PLUGIN_LABEL in _labels(template) else found.name
     if wishes.aggregator and not (plugin or PLUGIN_LABEL in _labels(template)):
-        return Refused(f"neither a name nor a label {PLUGIN_LABEL} says whose result it is")
+        return Refused(
+            f"neither a name nor a label {PLUGIN_LABEL} says which plugin the result belongs to"
+        )
     beside = Beside(form, section(template), adapter, seen, deadline, plugin)
     made, remarks = container(wishes, beside)
     added: list[str] = []

@@ -5,14 +5,14 @@ import argparse
 from reporter.inject.command import file_arguments, pass_on, selector
 
 DESCRIPTION = """\
-Removes from manifests what `status-ctl inject` has added and writes the result to standard
-output: the original, byte for byte, where nothing else was changed. There are two exceptions: a
-document that inject has rewritten, and a key without a value that inject has given one: it is
-removed. A reporter that was added in another way stays.
+Removes what `status-ctl inject` has added to manifests and writes the result to standard output:
+the original, byte for byte, if nothing else was changed. There are two exceptions: documents that
+inject has rewritten, and keys without a value to which inject has added one, which are removed. A
+reporter that was added in another way stays.
 
 exit codes:
   0    done
-  1    a document cannot be read as YAML (it is passed on as it is)
+  1    a document is not valid YAML (it is left unchanged)
   2    usage error, a file cannot be read, or the output cannot be written"""
 
 

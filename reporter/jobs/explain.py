@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """\
 Reads a Job, its Pods and their events with your own permissions, and explains what happened and
-what to do. For cronjob/NAME it shows the last runs, and explains the newest one unless it is good.
+what to do. For cronjob/NAME it lists the last runs and explains the newest one unless it passed.
 
 exit codes:
   0    the Job could be read, whatever its outcome

@@ -107,7 +107,7 @@ def _doubts(verdict: WrittenVerdict, objects: Objects, newest: Object | None) ->
             "reporter-gone",
             "It says that work is in progress, but nothing is running: the reporter was killed "
             "together with its Pod and could not write the outcome.",
-            "This is all that is known; run the Job again if that is not enough. "
+            "Nothing more is known; run the Job again if you need its outcome. "
             "`status-ctl reap` makes the condition final.",
         )
     name = text(section(newest or {}, "metadata"), "name")

@@ -22,7 +22,7 @@ class JobOutcome(StrEnum):
 _NOT_FINAL: Final = {
     **dict.fromkeys("RSCX", "not final: the adapter may run again"),
     **dict.fromkeys(("W1", "W2", "W3"), "not final: the adapter may still start"),
-    **dict.fromkeys("EDN", "not final: a result may still come"),
+    **dict.fromkeys("EDN", "not final: a result may still arrive"),
 }
 
 

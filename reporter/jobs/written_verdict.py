@@ -185,7 +185,7 @@ def _evidence(verdict: WrittenVerdict) -> Iterator[str]:
     if late := verdict.late:
         said = ": ".join(filter(None, (text(late, "reason"), text(late, "message"))))
         seen = text(late, "observedAt")
-        yield f"a result came after the verdict: {text(late, 'status')} {said} ({seen})"
+        yield f"a result arrived after the verdict: {text(late, 'status')} {said} ({seen})"
     waited = shown.get("waitedSeconds")
     if isinstance(waited, int | float):
         yield f"waited {waited:.0f} s; seen at {text(shown, 'observedAt')} in Pod {verdict.pod}"

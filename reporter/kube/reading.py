@@ -82,7 +82,9 @@ class Page:
         for found in listed:
             # Such a list says first what it is.
             if self._ask.metadata_only and listed.kind != _METADATA_LIST:
-                raise Unavailable("the server sent whole objects where only metadata was asked for")
+                raise Unavailable(
+                    "the server sent whole objects although only metadata was requested"
+                )
             yield found
         more = listed.metadata.get("continue")
         self.more = more if isinstance(more, str) else ""

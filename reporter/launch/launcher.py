@@ -139,7 +139,7 @@ class Launcher:
 
     async def _fail_what_has_not_started(self, name: str) -> None:
         """What has started ends by its result or its own time; for the rest nothing else would."""
-        text = f"ConfigMap {name} is gone, and with it what belongs to this run in the cluster"
+        text = f"ConfigMap {name} is gone, and with it the objects of this run in the cluster"
         failure = Failure("final", self._now(), text, Cause.START_FAILED, "ConfigMapGone")
         entries = self._store.snapshot().entries.items()
         waiting = [key for key, entry in entries if not entry.terminal and entry.started_at is None]

@@ -40,6 +40,6 @@ class LogsTaken:
         try:
             await loop.run_in_executor(self._threads, self._logs.take, pod.name, pod.containers)
         except Exception as error:  # whatever it is: no log is worth the end of a run
-            log.get().warning("Logs could not be kept", pod=pod.name, error=repr(error))
+            log.get().warning("Logs could not be saved", pod=pod.name, error=repr(error))
         self.taken.add(key)
         self._changed()

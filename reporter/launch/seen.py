@@ -268,7 +268,7 @@ def _taken(pod: Object, facts: Pod) -> Taken | None:
     if not reason and facts.disruption is not None:
         reason = facts.disruption.reason
     if not reason:
-        reason, sentence = DELETED, f"Pod {facts.name} was deleted before its result came"
+        reason, sentence = DELETED, f"Pod {facts.name} was deleted before its result arrived"
     grace = facts.grace if facts.deletion_grace is None else facts.deletion_grace
     return Taken(reason, clean(sentence, _TEXT).rstrip("."), grace)
 

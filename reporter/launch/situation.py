@@ -64,7 +64,7 @@ def _without_pod(
     if job is None:
         if track is not None and track.end is not None:
             return replace(track.end, row=Row.JOB_GONE, patience=SETTLE)
-        text = f"Job {name} was deleted before its result came"
+        text = f"Job {name} was deleted before its result arrived"
         # It, or its Pod, may just not have been seen yet: after its creation, or our start.
         patience = SETTLE if track is not None and track.pod else MINUTE
         return Situation(Row.JOB_GONE, "JobDeleted", text, text, patience, Cause.POD_FAILED)
@@ -83,7 +83,7 @@ def _gone(job: SeenJob, pod: str) -> Situation:
     if job.failed == _DEADLINE:
         text = f"Job {job.name} ran longer than its activeDeadlineSeconds"
         return Situation(Row.GONE, job.failed, text, text, SETTLE, Cause.POD_FAILED)
-    text = f"Pod {pod or f'of Job {job.name}'} was deleted before its result came"
+    text = f"Pod {pod or f'of Job {job.name}'} was deleted before its result arrived"
     return Situation(Row.GONE, DELETED, text, text, SETTLE, Cause.POD_FAILED)
 
 
@@ -107,8 +107,8 @@ def _ended(pod: SeenPod, *, started: bool) -> Situation:
         cause = Cause.POD_FAILED if started else Cause.START_FAILED
         return Situation(row, reason, trouble.message if trouble else text, text, patience, cause)
     text = f"{who} {_ending(run)}"
-    shown = f"{text}, and its result has not come yet"
-    text = f"{text}, and its result never came"
+    shown = f"{text}, and its result has not arrived yet"
+    text = f"{text}, and its result never arrived"
     return Situation(row, run.reason or "Ended", shown, text, patience, Cause.POD_FAILED)
 
 
@@ -150,7 +150,7 @@ def _judged(found: Situation, job: SeenJob | None, pod: str) -> Situation:
     if verdict is None or found.row not in _OVER or (pod and verdict.pod != pod):
         return found
     word = _VERDICTS.get(verdict.status, ResultStatus.UNKNOWN)
-    missing = "; its result never came" if verdict.good else ""
+    missing = "; its result never arrived" if verdict.good else ""
     return replace(
         found,
         reason=verdict.reason,

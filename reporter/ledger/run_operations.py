@@ -27,7 +27,7 @@ def open_run(plan: Plan, now: float, wall: float) -> Operation[Mapping[Key, bool
         elif found := differences(run.plan, plan):
             more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
             named = "; ".join(found[:_NAMED])
-            raise WrongRun(f"run {plan.run} began with another plan: {named}{more}")
+            raise WrongRun(f"run {plan.run} started with a different plan: {named}{more}")
         else:
             transaction.put_run(run)  # whoever cannot write must not begin
         return transaction.armed()

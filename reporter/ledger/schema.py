@@ -145,11 +145,11 @@ def migrate(
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     newest = FIRST + len(migrations) - 1
     if version > newest:
-        raise StoreError(f"{path} has version {version}; this program knows {newest}")
+        raise StoreError(f"{path} has version {version}; this program supports {newest}")
     if 0 < version < FIRST:
         raise StoreError(
             f"{path} has version {version}, which this program cannot read; finish the run with the"
-            " program that began it, or begin a new one with an empty state directory"
+            " version that started it, or start a new run with an empty state directory"
         )
     done = max(0, version - FIRST + 1)
     for number, statements in enumerate(migrations[done:], FIRST + done):
@@ -206,7 +206,7 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
 
 def _damaged(path: Path, why: str) -> StoreError:
     return StoreError(
-        f"{path} is corrupted ({why}); restore it from a backup, or begin a new run with an empty"
+        f"{path} is corrupted ({why}); restore it from a backup, or start a new run with an empty"
         " state directory"
     )
 

@@ -176,8 +176,10 @@ class _Gathering:
         # With it come gzip and tarfile, which a worker of single files does without.
         from reporter.link import tree_archive
 
-        done = Path(os.path.realpath(self._config.results_dir)) / done_file.NAME
-        return tree_archive.packed(target.descriptor, target.path, [done])
+        results = Path(os.path.realpath(self._config.results_dir))
+        done = results / done_file.NAME
+        # A directory that the plugin has made may be writable for its user alone.
+        return tree_archive.packed(target.descriptor, target.path, [done], near=results)
 
     def _report(self, failure: GatherFailure) -> Delivery:
         """Report that there is no result, if the aggregator knows error reports."""

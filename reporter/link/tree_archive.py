@@ -79,9 +79,19 @@ def pack(
     zipped.finish()
 
 
-def packed(directory: int, path: Path, exclude: Collection[Path], **options: Any) -> BinaryIO:
-    """Return a nameless temporary file with what `pack` makes of it. Raises OSError."""
-    out = spool(path)
+def packed(
+    directory: int,
+    path: Path,
+    exclude: Collection[Path],
+    *,
+    near: Path | None = None,
+    **options: Any,
+) -> BinaryIO:
+    """Return a nameless temporary file with what `pack` makes of it. Raises OSError.
+
+    `near` is a directory where we may write; `path` itself may be somebody else's.
+    """
+    out = spool(near or path)
     try:
         pack(directory, out, path=path, exclude=exclude, **options)
         out.flush()  # its descriptor may be read by another file object

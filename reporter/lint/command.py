@@ -20,10 +20,10 @@ from reporter.lint.rights import EVENTS, NEEDED, WATCH, Account, Right, Rights
 from reporter.lint.rules import RULES, UNREADABLE
 
 DESCRIPTION = """\
-Checks the manifests of Jobs, CronJobs and JobSets that have a status reporter, or the label
-status-reporter.io/inject that asks for one, and says what would go wrong: file, line, field,
-and what to do. Other objects are skipped, except RBAC objects and ServiceAccounts, which say
-what the reporter may do. docs/lint.md lists the rules.
+Checks the manifests of Jobs, CronJobs and JobSets that have a status reporter or the label
+status-reporter.io/inject, and prints each problem with file, line, field and what to do. Other
+objects are skipped, except RBAC objects and ServiceAccounts, which define the permissions of
+the reporter. docs/lint.md lists the rules.
 
 exit codes:
   0    no errors (there may be warnings)
@@ -52,7 +52,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--cluster",
         action="store_true",
-        help="ask the cluster for the rights of the service accounts",
+        help="look up the rights of the service accounts in the cluster",
     )
     parser.add_argument(
         "-o",

@@ -148,5 +148,5 @@ def same_condition(case: Case) -> Iterator[Hit]:
             case.reporter.variable("CONDITION_TYPE")[0],
             f"The reporters {shown(sorted({case.reporter.name, *others}))} write one condition "
             f"({own}): the verdict of one replaces that of the other.",
-            "Give each reporter a CONDITION_TYPE of its own.",
+            "Give each reporter its own CONDITION_TYPE.",
         )

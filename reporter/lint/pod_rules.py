@@ -30,7 +30,7 @@ def not_injected(job: Job) -> Iterator[Hit]:
         return
     yield Hit(
         job.asked,
-        "The label asks for a reporter, and there is none in the Pod template.",
+        "The label requests a reporter, but the Pod template has none.",
         "Run status-ctl inject, or check what kubectl kustomize prints with the component of "
         "deploy/components. If the policy of deploy/admission adds it in the cluster, use --ignore "
         "not-injected.",
@@ -240,7 +240,7 @@ def results_not_emptydir(case: Case) -> Iterator[Hit]:
                 f"The volume {volume!r} of the result file is not an emptyDir: a file of an "
                 "earlier Pod may be there, and it can be distinguished from a new one only by its "
                 "timestamp.",
-                "Use an emptyDir, or a path of its own for each Pod.",
+                "Use an emptyDir, or a separate path for each Pod.",
             )
 
 

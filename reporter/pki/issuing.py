@@ -112,7 +112,7 @@ def server_names(names: Sequence[str]) -> list[x509.GeneralName]:
         listed = ", ".join(map(repr, wrong))
         raise CertificateError(f"neither IP addresses nor DNS names: {listed}")
     if not found:
-        raise CertificateError("the server needs a name or an address that it is reached by")
+        raise CertificateError("the server needs at least one name or address")
     return list(dict.fromkeys(found))
 
 

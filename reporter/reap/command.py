@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """\
 Writes the final condition on Jobs whose reporter was lost: its Pod was force-deleted or killed, its
-node is lost, or it has never started. Checks all Jobs that have a reporter in their Pod template,
+node is lost, or it never started. Checks all Jobs that have a reporter in their Pod template,
 its annotation, or the label status-reporter.io/inject, once or with --watch until it is stopped.
 
 A final condition is never changed, and a reporter that is running or may still start is left alone.

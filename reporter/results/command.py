@@ -25,7 +25,7 @@ from reporter.runctl.snapshot_index import snapshot_lines
 
 DESCRIPTION = """\
 Shows the test results of a run: a line for each plugin, then each test that did not pass, with
-its text. FILE is a tarball of a run, also one of Sonobuoy, or an unpacked one; without it the
+its text. FILE is a tarball of a run (also of Sonobuoy) or an unpacked one; without FILE, the
 results of the run are downloaded.
 
 exit codes:

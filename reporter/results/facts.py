@@ -16,9 +16,9 @@ from reporter.runctl import archive
 
 DESCRIPTION = """\
 Shows the facts of nodes that the built-in plugin host-facts (or `status-ctl gather`) has collected:
-a line for each node, all facts of one with --node, or with --diff only what is not the same on all
-nodes. FILE is a tarball, an unpacked one, or the output of gather; without it the results of the
-run are downloaded.
+a line for each node, all facts of one node with --node, or only the differences with --diff. FILE
+is a tarball, an unpacked one, or the output of gather; without FILE, the results of the run are
+downloaded.
 
 exit codes:
   0    shown
@@ -38,7 +38,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--all",
         action="store_true",
-        help="with --diff also what every node has of its own: addresses, load, free memory, ...",
+        help="with --diff also what differs on every node: addresses, load, free memory, ...",
     )
     show.arguments(parser, FORMS)
 

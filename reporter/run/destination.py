@@ -64,7 +64,7 @@ def read_destination(written: str) -> Destination:
     if found is None or not 0 < port < 65_536:
         raise ValueError("the upload URL is not https://HOST[:PORT]/PATH[?QUERY]")
     if not is_host(found["host"]):
-        raise ValueError("the upload URL does not name a host that can exist")
+        raise ValueError("the upload URL does not name a valid host")
     query = found["query"]
     target = (found["path"] or "/") + ("" if query is None else f"?{query}")
     return Destination(found["host"].strip("[]"), port, target, _expiry(query or ""))
@@ -82,7 +82,7 @@ def expires_too_soon(destination: Destination, now: float, until: float) -> str:
         return f"the upload URL expired at {_moment(end)}"
     return (
         f"the upload URL expires at {_moment(end)}, but the run may last until {_moment(until)}, "
-        "if every plugin takes all the time it has"
+        "if every plugin uses its full timeout"
     )
 
 

@@ -49,7 +49,7 @@ def too_large(size: int) -> str:
     if size <= LARGEST:
         return ""
     return (
-        f"the results have {size} bytes so far, and object stores take at most {LARGEST} in one "
+        f"the results have {size} bytes so far, and object stores accept at most {LARGEST} in one "
         "upload"
     )
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 NO_RESULTS: Final = """\
 results are not available: {why}
-Ask for the right to create port-forwards (pods/portforward: create, get), or name the status
+Request permission to create port-forwards (pods/portforward: create, get), or specify the status
 listener with --url or --connection"""
 _STATUS_PORT: Final = "status"
 

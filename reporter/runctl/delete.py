@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """\
 Deletes a run: its aggregator with the results, its Jobs, and everything else that has its label,
-and waits until it is gone. The namespace is deleted too if the run has made it and nothing else is
-in it. It may be repeated.
+and waits until everything is gone. The namespace is deleted too if the run created it and nothing
+else is in it. The command can be repeated.
 
 A run that is still running, or whose results were neither downloaded nor uploaded, is deleted only
-with --yes or after a question on the terminal.
+with --yes or after confirmation on the terminal.
 
 exit codes:
-  0    nothing of the run is left; with --yes, rights in a namespace that is not shown to you, and
-       may no longer exist, do not count
-  1    not deleted, or something is left; it says what and why
+  0    nothing of the run is left; with --yes, except rights in namespaces that you cannot see and
+       that may no longer exist
+  1    not deleted, or something is left; the output says what and why
   2    usage error
   4    cannot tell: not reachable, forbidden, no such run
   130  Ctrl-C"""
@@ -39,7 +39,7 @@ exit codes:
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("name", metavar="RUN", help="the run's name, also as run/NAME")
-    parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
+    parser.add_argument("-y", "--yes", action="store_true", help="do not ask for confirmation")
     parser.add_argument(
         "--timeout",
         metavar="TIME",

@@ -11,7 +11,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--delivery-only",
         action="store_true",
-        help="exit 0 if all results were delivered, whatever they say",
+        help="exit 0 if all results were delivered, even if checks failed",
     )
 
 

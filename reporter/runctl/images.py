@@ -10,7 +10,7 @@ from reporter.runctl.definitions import definition_options, load_chosen
 
 DESCRIPTION = """\
 Lists the images that a run of plugins needs, one per line: those of the plugin definitions, and the
-status reporter's own. Pipe it into the tool that copies images to a mirror.
+status reporter's own. Use the list to copy the images to a mirror.
 
 exit codes:
   0    the images were listed

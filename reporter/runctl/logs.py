@@ -27,15 +27,15 @@ if TYPE_CHECKING:
     from reporter.kube.api import KubeApi
 
 DESCRIPTION = """\
-Prints the logs of a run's Pods, each line after the Pod and container that wrote it. With -f it
-follows them, also those of Pods that start later, until the run is over.
+Prints the logs of a run's Pods. Each line is prefixed with its Pod and container. With -f it
+follows the logs, including those of Pods that start later, until the run is over.
 
-Pods of plugins that are done are usually deleted; their logs are among the results, below podlogs/.
+Pods of finished plugins are usually deleted; their logs are in the results, below podlogs/.
 
 exit codes:
   0    the logs were printed
   2    usage error
-  4    cannot tell: not reachable, forbidden, no such run, no Pod that fits, the run was deleted
+  4    cannot tell: not reachable, forbidden, no such run, no matching Pod, the run was deleted
   130  Ctrl-C"""
 
 _PAUSE: Final = 1.0

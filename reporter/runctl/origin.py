@@ -69,8 +69,8 @@ def arguments(parser: argparse.ArgumentParser, *, named: bool = True) -> None:
             help="the run's name in the cluster, as NAME or run/NAME (default: the only one)",
         )
     group = parser.add_argument_group(
-        "where the status comes from",
-        "without any of these: the connection file of `status-ctl run --expose`, then the cluster",
+        "source of the status",
+        "default: the connection file of `status-ctl run --expose`, then the cluster",
     )
     group.add_argument("--url", metavar="URL", help="the status listener (or STATUS_CTL_URL)")
     group.add_argument("--ca", metavar="FILE", help="CA of its certificate (STATUS_CTL_CA)")

@@ -241,7 +241,7 @@ def _strangers(api: "KubeApi", namespace: str) -> str:
             continue
         if listed.items:
             return (
-                f"namespace {namespace} is shared: whoever controls the run's aggregator can read "
-                "every Secret in it; without -n a run has a namespace of its own"
+                f"namespace {namespace} is shared: anyone who controls the run's aggregator can "
+                "read every Secret in it; without -n a run gets its own namespace"
             )
     return ""

@@ -22,9 +22,9 @@ from reporter.untar import BadArchive, extract
 
 DESCRIPTION = """\
 Downloads the tarball with the results of a run that is over, verifies its SHA-256, and prints the
-path it was written to. A download that is cut off is resumed. With --extract it is unpacked, and
-the path of the directory is printed; links and devices are not created. Once the results are on the
-disk, the run counts as downloaded, and `status-ctl delete` no longer asks.
+path of the file. An interrupted download is resumed. With --extract the tarball is unpacked and the
+path of the directory is printed; links and devices are not created. After the download,
+`status-ctl delete` does not ask for confirmation.
 
 exit codes:
   0    downloaded, with the right SHA-256
@@ -43,7 +43,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--file",
         metavar="PATH",
         type=Path,
-        help="where to write it (default: the current directory, under its own name)",
+        help="where to write it (default: the current directory)",
     )
     parser.add_argument("--force", action="store_true", help="overwrite an existing file")
     parser.add_argument(
@@ -53,8 +53,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         nargs="?",
         const=Path(),
-        help="unpack it into DIR, which must not exist (default: named after the tarball), and "
-        "keep only that",
+        help="unpack it into DIR, which must not exist (default: named after the tarball), "
+        "instead of keeping the tarball",
     )
     show.arguments(parser)
     origin.arguments(parser)
@@ -119,7 +119,10 @@ def _deliver(
                 tell(note)
     _put(announced, path if directory is None else directory, files, options)
     if trouble := confirm(server, found):
-        tell(f"the download was not confirmed, so `delete` will ask: {trouble}")
+        tell(
+            "the download was not confirmed, so `status-ctl delete` will ask for confirmation: "
+            f"{trouble}"
+        )
     for line in snapshot_lines(path if directory is None else directory):
         tell(line)
     return GOOD

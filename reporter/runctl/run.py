@@ -39,13 +39,12 @@ if TYPE_CHECKING:
     from reporter.kube.api import KubeApi
 
 DESCRIPTION = """\
-Starts the plugins of definitions in the cluster: a Job for each, or one for each node, and an
-aggregator that watches them, collects their results and judges them. With --wait it shows the
-progress and ends with the run.
+Starts plugins in the cluster: a Job for each, or one for each node, and an aggregator that collects
+and judges their results. With --wait it shows the progress and exits when the run is over.
 
-Everything is checked first, and all problems are printed, before anything stays in the cluster.
-Without -n the run has a namespace of its own, status-reporter-RUN. Ctrl-C while waiting does not
-stop the run; until all objects are created, Ctrl-C or SIGTERM removes everything that was created.
+Everything is checked first. If there are problems, all of them are printed and nothing stays in the
+cluster. Without -n the run gets its own namespace, status-reporter-RUN. Ctrl-C while waiting does
+not stop the run; Ctrl-C or SIGTERM before all objects are created removes those that were created.
 
 exit codes:
   0    started; with --wait: passed
@@ -69,7 +68,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--timeout",
         metavar="TIME",
         type=length,
-        help="how long --wait waits from the start of the run, as 90s, 30m or 6h (default: until "
+        help="timeout of --wait, from the start of the run, as 90s, 30m or 6h (default: until "
         "the end)",
     )
     parser.add_argument(
@@ -81,7 +80,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     show.arguments(parser)
     cluster.cluster_arguments(parser, everywhere=False, default="a new one, status-reporter-RUN")
     parser.add_argument(
-        "--create-namespace", action="store_true", help="create the namespace of -n as well"
+        "--create-namespace", action="store_true", help="create the namespace given with -n"
     )
 
 

@@ -30,34 +30,36 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options that say what to run and with what."""
     what = parser.add_argument_group("what to run")
     definition_options(what)
-    what.add_argument("--name", metavar="RUN", help="the run's name (default: run- and 6 letters)")
+    what.add_argument(
+        "--name", metavar="RUN", help="the run's name (default: run- and 6 random letters)"
+    )
     nodes = what.add_mutually_exclusive_group()
     nodes.add_argument(
         "--nodes",
         metavar="SELECTOR",
         default="",
-        help="nodes for plugins of the driver Node, by their labels (default: all that fit)",
+        help="nodes for plugins of the driver Node, by their labels (default: all that match)",
     )
     nodes.add_argument(
         "--node",
         metavar="NAME,...",
         type=_node_names,
         default=(),
-        help="nodes for plugins of the driver Node, by name; needs no right to list nodes",
+        help="nodes for plugins of the driver Node, by name; requires no permission to list nodes",
     )
     what.add_argument(
         "--max-nodes-at-once",
         metavar="NUMBER",
         type=count,
         default=MOST_NODES_AT_ONCE,
-        help="on how many nodes a plugin may run at the same time (default: %(default)s)",
+        help="maximum number of nodes a plugin runs on at the same time (default: %(default)s)",
     )
     what.add_argument(
         "--plugin-timeout",
         metavar="TIME",
         type=_plugin_timeout,
         default=DEFAULT_TIMEOUT,
-        help="how long a plugin may take that does not say so itself (default: 6h)",
+        help="timeout of plugins that do not set their own (default: 6h)",
     )
     what.add_argument(
         "--plugin-env",
@@ -69,7 +71,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     what.add_argument(
         "--cleanup",
         choices=("always", "success", "never"),
-        help="when the Jobs of plugins are deleted (default: as each definition says)",
+        help="when the Jobs of plugins are deleted (default: as set in each definition)",
     )
     how = parser.add_argument_group("how to run it")
     image_argument(how)
@@ -84,15 +86,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--service-account",
         metavar="NAME",
         default="",
-        help="for plugins that name no service account (default: one of the run's own, without "
-        "rights to anything else)",
+        help="for plugins that set no service account (default: a new one with only "
+        "the reporter's rights)",
     )
     how.add_argument(
         "--aggregator-service-account",
         metavar="NAME",
         default="",
-        help="for the aggregator (default: one of the run's own); it is given the aggregator's "
-        "rights",
+        help="for the aggregator (default: a new one); it is granted the aggregator's rights",
     )
     how.add_argument(
         "--aggregator-node-selector",

@@ -27,10 +27,9 @@ if TYPE_CHECKING:
     from reporter.kube.api import KubeApi
 
 DESCRIPTION = """\
-Lists the runs that `status-ctl run` has started and that were not deleted, in the namespace or with
--A in all of them: a run that was started without -n has a namespace of its own. Remains of a
-run that was only created or deleted in part are listed too, if you can list ConfigMaps and
-namespaces.
+Lists the runs that `status-ctl run` has started, in the current namespace or with -A in all
+namespaces. A run that was started without -n has its own namespace. Runs that were created or
+deleted only in part are listed too, if you can list ConfigMaps and namespaces.
 
 exit codes:
   0    the runs could be read, whatever their status

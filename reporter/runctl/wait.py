@@ -18,18 +18,18 @@ from reporter.runctl.origin import Origin
 from reporter.runctl.table import put_run
 
 DESCRIPTION = """\
-Waits until a run is over, and shows how it ended as `status-ctl status` does. With JOBs, waits
-until each of them, which need not exist yet, has its final verdict, and prints each as it comes. A
-verdict other than True counts once the Job ends or can start no further Pod. A single NAME is the
-run of that name if there is one, else a Job; run/NAME and job/NAME say which. With -A it is a run.
+Waits until a run is over and shows its status. With JOBs, which need not exist yet, waits for the
+final verdict of each and prints it. A verdict other than True counts once the Job has ended or
+cannot start another Pod. A single NAME means the run of that name if there is one, otherwise a Job;
+run/NAME and job/NAME are explicit. With -A it means a run.
 
-While the cluster or the aggregator cannot be reached, it keeps waiting. On a terminal a line shows
-the progress.
+While the cluster or the aggregator is unreachable, the command keeps waiting. On a terminal a line
+shows the progress.
 
 exit codes:
   0    passed; every JOB is True
-  1    failed: a result is missing or reports a failed check; a JOB is False or Unknown for
-       good
+  1    failed: a result is missing or reports a failed check; the final verdict of a JOB is
+       False or Unknown
   2    usage error
   3    timed out
   4    cannot tell: forbidden, no source for the status, a run or JOB that was deleted, a JOB
@@ -50,8 +50,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         dest="goal",
         metavar="WHAT",
         default=END,
-        help="`end` (the default): until nothing can change any more; PLUGIN or PLUGIN/NODE: until "
-        "its entries are decided, and only they count",
+        help="`end` (the default): until the run is final; PLUGIN or PLUGIN/NODE: until its "
+        "entries are decided, and only they determine the exit code",
     )
     parser.add_argument(
         "--fail-fast",

@@ -128,7 +128,7 @@ class AutoTar(Background):
                 "unreadable_result",
             )
             return
-        self._log.warning("The plugin left no done file: its results are packed", file=archive)
+        self._log.warning("The plugin left no done file: packing its results", file=archive)
 
 
 def pack_in_place(results: Path) -> Path:

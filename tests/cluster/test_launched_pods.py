@@ -221,5 +221,5 @@ def test_nothing_that_was_tried_was_refused(run: ByHand) -> None:
             assert lines
             assert [] == [line for line in lines if "orbidden" in json.dumps(line)]
             complaints = [line["message"] for line in lines if line["level"] != "info"]
-            packed = ["The plugin left no done file: its results are packed"]
+            packed = ["The plugin left no done file: packing its results"]
             assert (packed if plugin == "packed" else []) == complaints

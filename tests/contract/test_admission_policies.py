@@ -141,7 +141,7 @@ REFUSED = [
     ("native", env(MAX_WAIT_TIME_SECONDS="5m"), "must be a positive integer"),
     ("native", env(MAX_WAIT_TIME_SECONDS="0"), "must be a positive integer"),
     ("native", env(CONDITION_TYPE="Complete"), "not be a condition of Kubernetes' own"),
-    ("native", another_reporter, "a CONDITION_TYPE of its own"),
+    ("native", another_reporter, "its own CONDITION_TYPE"),
     ("classic", env(REPORTER_FORM="native"), "REPORTER_FORM is not the form"),
     ("native", env(REPORTER_FORM="classic"), "REPORTER_FORM is not the form"),
     (

@@ -32,7 +32,9 @@ from reporter.run.target import path_of, segment
 _ALLOWED = ("GET", "HEAD")
 _NOT_ALLOWED = Answer(405, b"", (("Allow", ", ".join(_ALLOWED)),))
 _ONLY_POST = Answer(405, b"", (("Allow", "POST"),))
-_NOT_NOTED = answers.text(503, "it cannot be stored, try again", (answers.retry_later(2),))
+_NOT_NOTED = answers.text(
+    503, "the confirmation cannot be stored, try again", (answers.retry_later(2),)
+)
 _FORBIDDEN = answers.text(
     403,
     "run data is served only to local clients, or to clients with a trusted certificate if client "

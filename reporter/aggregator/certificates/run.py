@@ -135,7 +135,7 @@ class Authority:
         except OSError as error:
             raise CertificateError(f"{path}: {error.strerror}") from None
         except (ValueError, TypeError, UnsupportedAlgorithm):
-            raise CertificateError(f"{path}: not the key that was kept there") from None
+            raise CertificateError(f"{path}: not the original key") from None
         certificate = x509.load_pem_x509_certificate(kept.ca)
         if certificate.public_key() != key.public_key():
             raise CertificateError(f"{path}: not the key of this run's certificate authority")
@@ -182,7 +182,7 @@ class Authority:
             return cls._restored(kept, plan, names)
         except ValueError as error:
             raise CertificateError(
-                f"{path}: {error}; put the right file back, "
+                f"{path}: {error}; restore the original file, "
                 "or start a new run with an empty state directory"
             ) from None
 
@@ -192,9 +192,9 @@ class Authority:
             certificates = x509.load_pem_x509_certificates(kept)
             key = serialization.load_pem_private_key(kept, None)
         except (ValueError, TypeError, UnsupportedAlgorithm):
-            raise ValueError("not the key and the certificates that were kept there") from None
+            raise ValueError("not the original key and certificates") from None
         if len(certificates) != 2 or not isinstance(key, ec.EllipticCurvePrivateKey):
-            raise ValueError("not the key and the two certificates that were kept there")
+            raise ValueError("not the original key and two certificates")
         server, ca = certificates
         if common_name(ca) != _ca_name(plan.run):
             raise ValueError(
@@ -225,7 +225,7 @@ class Authority:
         if left > NEAR_EXPIRY:
             return None
         when = datetime.fromtimestamp(self.expires_at, UTC).isoformat()
-        return f"the certificates of this run {'end' if left > 0 else 'ended'} at {when}"
+        return f"the certificates of this run {'expire' if left > 0 else 'expired'} at {when}"
 
 
 def _clients(plan: Plan) -> Iterable[Key]:

@@ -61,7 +61,7 @@ class Incoming:
         if meta.length is not None and body.size != meta.length:
             raise UploadEnded(UploadOutcome.CUT, "upload cut off")
         if meta.digest is not None and meta.digest.lower() != body.digest:
-            raise InvalidPayload("the body does not have its Content-Digest")
+            raise InvalidPayload("the body does not match its Content-Digest")
         if not meta.error and not meta.disposition and body.size <= SONOBUOY_BYTES:
             self._report = sonobuoy_report(os.pread(body.fd, body.size, 0))
         elif meta.error and not meta.archive:

@@ -132,13 +132,11 @@ class ObjectStore:
             with path.open("rb", buffering=0) as file:
                 size = os.fstat(file.fileno()).st_size
                 if size != tar.size:
-                    raise UploadRefused(
-                        f"the tarball has {size} bytes, it was made with {tar.size}"
-                    )
+                    raise UploadRefused(f"the tarball has {size} bytes, expected {tar.size}")
                 if size > LARGEST:
                     raise UploadRefused(
-                        f"the tarball has {size} bytes, and object stores take at most {LARGEST} "
-                        "in one upload"
+                        f"the tarball has {size} bytes, and object stores accept at most "
+                        f"{LARGEST} in one upload"
                     )
                 self._put_file(destination, file, size, end)
         except OSError as error:
@@ -157,7 +155,7 @@ class ObjectStore:
                     raise UploadStopped
                 piece = file.read(min(_PIECE, size - sent))
                 if not piece:
-                    raise UploadRefused("the tarball was cut off while it was uploaded")
+                    raise UploadRefused("the tarball was truncated during the upload")
                 yield piece
                 sent += len(piece)  # only now it has left
 
@@ -185,7 +183,7 @@ class ObjectStore:
         if 300 <= answer.status < 400:
             said += ": redirects are not followed; the URL must name the host that stores it"
         if outcome is PutOutcome.DONE:
-            said += f" came before all was sent ({sent} of {size} bytes)"
+            said += f" was received before all was sent ({sent} of {size} bytes)"
         if outcome is PutOutcome.NEVER:
             raise UploadRefused(said)
         raise UploadFailed(said, answer.retry_after)
@@ -209,4 +207,4 @@ def _plain(error: BaseException | None) -> str:
         return error.strerror or "timed out"
     if isinstance(error, OSError):
         return error.strerror or type(error).__name__
-    return "its answer is not HTTP"
+    return "its response is not HTTP"

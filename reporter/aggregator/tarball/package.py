@@ -239,7 +239,7 @@ class _Writer:
             self._write(data)
             left -= len(data)
         if left:
-            raise BodyDamaged("a file is shorter than it was when it was received")
+            raise BodyDamaged("a file is shorter than when it was received")
         self._write(bytes(-content.size % _BLOCK))
 
     def _header(self, path: bytes, kind: bytes, mode: int, size: int, at: float) -> None:

@@ -94,9 +94,7 @@ class TarballUploader:
             problem = expires_too_soon(destination, self._now.wall(), end)
             host = destination.shown
         if snapshot.phase is Phase.CLOSED:
-            self._log.warning(
-                "Nothing is uploaded: the run was over before an upload was asked for", host=host
-            )
+            self._log.warning("No upload: the run was over before one was requested", host=host)
             return
         if problem:
             self._log.warning("The upload may fail", host=host, problem=problem)

@@ -20,7 +20,7 @@ def main(environ: Mapping[str, str]) -> int:
         if each.problem:
             print(f"{each.path}: {each.problem}", file=sys.stderr)
     if not kept:
-        print("/var/log: no logs that are known here", file=sys.stderr)
+        print("/var/log: no known logs found", file=sys.stderr)
         return NOT_APPLICABLE
     return PARTIAL if any(each.problem for each in kept) else COMPLETE
 

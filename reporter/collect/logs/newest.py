@@ -76,7 +76,7 @@ def newest(
             yield KeptLog(f"/{path}", "" if left > 0 else "over the limit of all logs")
     if not below.is_directory(_JOURNAL):
         return
-    problem = "not read: there is no journalctl here"
+    problem = "not read: journalctl is not installed"
     if journalctl:
         problem = _journal(journalctl, root / below.target(_JOURNAL), out / "journal.gz", left)
     yield KeptLog(f"/{_JOURNAL}", problem)

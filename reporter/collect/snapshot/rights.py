@@ -84,7 +84,8 @@ def remarks(granted: Rights, options: SnapshotOptions) -> list[str]:
         where = " of these namespaces" if options.namespaces else ""
         said.append(
             f"the snapshot's account may list Secrets{where}: only their metadata is collected, "
-            "but the same right reads their values, and whoever can use the account has it"
+            "but this permission also allows reading their values, for everyone who can use the "
+            "account"
         )
     if options.kubelet:
         said.append(

@@ -163,7 +163,7 @@ class TestRefusals:
         second = here.start()
         assert (1, "") == second.end()
         (said,) = second.said("Aggregator cannot run")
-        assert "WrongRun: run run-1 began with another plan: third is new" == said["error"]
+        assert "WrongRun: run run-1 started with a different plan: third is new" == said["error"]
         here.write_plan(PLAN)
         assert (0, "") == here.start().ready().end(signal.SIGTERM)
 

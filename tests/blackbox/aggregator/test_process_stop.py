@@ -61,7 +61,9 @@ class TestStop:
         assert exported == {
             path: path.stat().st_mtime_ns for path in (here.folder / "certs").iterdir()
         }
-        assert 1 == len(again.said("Certificates of this run are kept, nothing is exported"))
+        assert 1 == len(
+            again.said("Existing certificates of this run are used, nothing is exported")
+        )
         (resumed,) = again.said("Run resumed")
         assert (0, "running") == (resumed["lost"], resumed["phase"])
 

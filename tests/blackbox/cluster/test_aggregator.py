@@ -431,7 +431,7 @@ def test_aggregator_is_killed_in_the_middle(
         assert [{"adapter": 0, "status-reporter": 0}] * 3 == list(exits.values())
         said = [line["message"] for line in run.log()]
         assert "Run resumed" in said
-        assert "Certificates of this run are kept, nothing is exported" in said
+        assert "Existing certificates of this run are used, nothing is exported" in said
 
 
 def test_aggregator_is_killed_by_the_kernel(node: Node, product_image: str) -> None:

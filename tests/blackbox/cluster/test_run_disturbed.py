@@ -93,7 +93,7 @@ def test_its_secret_its_role_and_its_config_map_are_deleted(
         "sleeps/global": ("failed", "failed"),
     } == entries(out)
     (error,) = filter(None, (each["error"] for each in json.loads(out)["plugins"]))
-    assert error["text"].endswith("was deleted before its result came")
+    assert error["text"].endswith("was deleted before its result arrived")
     code, _, err = person.run("retrieve", run)
     assert 0 == code, err
     code, _, err = person.run("delete", run)

@@ -34,7 +34,7 @@ LATER = {
     "crash": (
         60,
         "pod_failed",
-        "ended: exit code 3 (Error: last words), and its result never came",
+        "ended: exit code 3 (Error: last words), and its result never arrived",
     ),
     "memory": (60, "pod_failed", "ran out of memory and was killed (OOMKilled, exit code 137)"),
     "deadline": (20, "deadline", "Plugin timeout while waiting for results"),
@@ -45,8 +45,8 @@ AT_ONCE = {
     "job-refused": ("start_failed", 'volumeMounts[0].name: Not found: "absent"'),
     "policy-job": ("start_failed", f"denied request: {REFUSAL}"),
     "evicted": ("pod_failed", "was disrupted (EvictionByEvictionAPI: "),
-    "deleted": ("pod_failed", "was deleted before its result came"),
-    "job-deleted": ("pod_failed", "was deleted before its result came"),
+    "deleted": ("pod_failed", "was deleted before its result arrived"),
+    "job-deleted": ("pod_failed", "was deleted before its result arrived"),
     "preempted": ("pod_failed", "was disrupted (PreemptionByScheduler: "),
     "node-lost": ("pod_failed", "was disrupted (DeletionByTaintManager: "),
 }
@@ -62,7 +62,7 @@ def test_a_failure_that_takes_its_time(slow_run: SlowRun, plugin: str) -> None:
         (container,) = slow_run.pod(plugin)["status"]["containerStatuses"]
         if container["state"]["terminated"]["reason"] == "Error":
             # On a busy machine containerd may hear of the end first, and of its cause never.
-            words = "ended: exit code 137 (Error), and its result never came"
+            words = "ended: exit code 137 (Error), and its result never arrived"
     error = found["error"]
     assert (cause, True) == (error["cause"], words in error["text"]), error
     began = moment(slow_run.job(plugin)["metadata"]["creationTimestamp"])

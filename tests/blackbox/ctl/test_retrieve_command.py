@@ -133,7 +133,10 @@ class TestFile:
             code, out, err = home.run("retrieve", "--url", server.url)
 
         assert (0, f"{NAME}\n") == (code, out)
-        assert "status-ctl: the download was not confirmed, so `delete` will ask: " in err
+        assert (
+            "the download was not confirmed, so `status-ctl delete` will ask for confirmation"
+            in err
+        )
 
     def test_elsewhere(self, home: Home) -> None:
         """Folders on the way are made; a file that is there stays unless --force."""

@@ -68,7 +68,7 @@ class TestCreates:
 
         assert 0 == code, err
         assert CREATED == posts(fake)
-        assert "namespace default is shared: whoever controls the run's aggregator" in err
+        assert "namespace default is shared: anyone who controls the run's aggregator" in err
         assert "status-ctl delete first -n default --yes\n" in err
 
     @pytest.mark.parametrize(

@@ -217,7 +217,7 @@ def test_more_is_granted_only_where_it_is_asked_for_and_said(
     _, _, err = run(at_home, *wished)
 
     assert named >= {"secrets", "nodes/proxy", "pods/log"}
-    assert all(words in err for words in ("reads their values", "runs commands in the Pods"))
+    assert all(words in err for words in ("reading their values", "runs commands in the Pods"))
 
 
 @pytest.mark.parametrize("wished", [f"{OPTION}SECRETS=all", f"{OPTION}SECRET=metadata"])

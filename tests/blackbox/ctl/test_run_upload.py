@@ -94,7 +94,7 @@ class TestUploads:
         code, _, err = start(there, "--dry-run", "--upload-url-file", "url")
 
         assert 2 == code
-        assert "if every plugin takes all the time it has; use a URL that is valid longer" in err
+        assert "if every plugin uses its full timeout; use a URL that is valid longer" in err
         short = ("--plugin-timeout", "30m", "--upload-url-file", "url")
         assert 0 == start(there, "--dry-run", *short)[0]
 

@@ -59,6 +59,7 @@ class AdapterRun:
     ended: float | None
     code: int | None
     out_of_memory: bool
+    stays: bool = False  # it ends when it is asked to, or killed
 
 
 @dataclass(frozen=True)
@@ -185,7 +186,7 @@ def _of_run(plan: Plan, attempt: Attempt, run: AdapterRun, over: float) -> set[V
                 allowed.add(file.says)
                 if file.sure <= first - NEAR and file.until - file.sure >= late:
                     return allowed
-    if end <= first + late or (again and removed <= first + late):
+    if not run.stays and (end <= first + late or (again and removed <= first + late)):
         allowed |= _when_ended(plan, run)
         if attempt.delayed and attempt.thrown:
             # Its file may have been replaced by the next run's before it was seen.

@@ -102,13 +102,15 @@ class Runs:
         named = self._kubectl("api-resources", "--verbs=list", "-o", "name").split()
         kinds = ",".join(sorted({*named} - {"events", "componentstatuses"}))
         labelled = ("get", kinds, "-A", "-l", f"{RUN}={plan.name}", "-o", "name")
-        end = time.time() + COLLECTED_SECONDS
+        began = time.time()
         while left := self._kubectl(*labelled).split():
-            if time.time() > end:
+            if time.time() > began + COLLECTED_SECONDS + self.faults.seconds(began):
                 break
             time.sleep(1)
         now = self._see_foreign()
         if left or now != self._foreign:
+            told = ("get", kinds, *labelled[2:-1], "jsonpath={.items[*].metadata}")
+            left.append(self._kubectl(*told))
             raise Contradiction(f"after delete: left {left}; foreign {self._foreign}, then {now}")
 
     def _see_foreign(self) -> str:
@@ -179,10 +181,11 @@ class Game:
 
     def _succeed(self, *words: str, codes: tuple[int, ...] = (0,)) -> Done:
         """Run a command; again where it cannot tell and something is away on purpose."""
-        end = time.time() + BACK_SECONDS
+        began = time.time()
         while (done := self._command(*words)).returncode not in codes:
             if self._runs.over.is_set():
                 raise InterruptedError(" ".join(words))
+            end = began + BACK_SECONDS + self._runs.faults.seconds(began)
             if time.time() > end or not (self._sick() or (self.done and done.returncode == 4)):
                 raise Contradiction(f"exit code {done.returncode} of {' '.join(words)}")
             time.sleep(1)
@@ -347,6 +350,8 @@ class Game:
         for plugin in self._plan.plugins:
             entry, seen = entries[plugin.key], lived[plugin.key]
             verdict, right = (entry["status"], entry["result_status"]), allowed(plugin, seen, world)
+            if entry["reason"] == "unreadable_result" and not seen.damaged:
+                raise Contradiction(f"{plugin.key} is readable: {entry}")
             if verdict not in right:
                 raise Contradiction(f"{plugin.key}: {verdict}; allowed: {sorted(right)}; {seen}")
             self._runs.counts["entries {}/{}".format(*verdict)] += 1

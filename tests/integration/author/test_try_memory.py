@@ -76,5 +76,5 @@ def test_where_no_cgroup_may_be_made_it_says_so(cgroup_problem):
     run = status_ctl_try("--memory", "32Mi", "--", "tail", "/dev/zero", before=before)
 
     assert 3 == run.code
-    assert "no memory cgroup can be made here" in run.err
+    assert "cannot create a memory cgroup" in run.err
     assert "AdapterExitedWithError" == run.condition[1]

@@ -148,7 +148,7 @@ class TestLogs:
         (host / "var/log/journal").mkdir()
 
         assert (1, {"kern.log.gz": b"one\ntwo\n"}) == self.gather(host, tmp_path / "out")
-        assert logs.KeptLog("/var/log/journal", "not read: there is no journalctl here") in list(
+        assert logs.KeptLog("/var/log/journal", "not read: journalctl is not installed") in list(
             logs.newest(host, tmp_path / "out", None)
         )
 

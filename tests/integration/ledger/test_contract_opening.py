@@ -91,7 +91,7 @@ async def test_the_same_run_with_another_plan_is_refused(world: World):
     other = replace(PLAN, plugins=(*PLAN.plugins, Plugin("third")))
     with pytest.raises(WrongRun) as refused:
         await world.store().open_run(other, now=NOW)
-    assert "run run-1 began with another plan: third is new" == str(refused.value)
+    assert "run run-1 started with a different plan: third is new" == str(refused.value)
 
 
 @on_loop

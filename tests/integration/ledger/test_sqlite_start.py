@@ -266,7 +266,7 @@ async def test_a_database_of_a_newer_version_is_refused(place: World):
     connection.execute("PRAGMA user_version = 99")
     connection.close()
     why = await start_fails(place)
-    assert f"{place.path} has version 99; this program knows {schema.FIRST}" == why
+    assert f"{place.path} has version 99; this program supports {schema.FIRST}" == why
     assert (99,) == ask(place.path, "PRAGMA user_version")
 
 

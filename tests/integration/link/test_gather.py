@@ -8,6 +8,7 @@ import os
 import tarfile
 import tempfile
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -210,6 +211,28 @@ def test_a_directory_goes_out_as_an_archive(world: World) -> None:
         "sub/results.tar.gz": b"the plugin's own",
     } == members(put.body)
     assert ["a.txt", "done", "link", "sub"] == sorted(os.listdir(world.results))
+
+
+def test_a_directory_that_only_its_plugin_can_write(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Made by root, packed by a worker that is not, in a container with a read-only root."""
+    monkeypatch.setattr(tempfile, "tempdir", str(world.results / "missing"))
+    (world.results / "sub").mkdir()
+    (world.results / "sub/a.txt").write_bytes(b"a")
+    (world.results / "sub").chmod(0o555)
+    world.results.chmod(0o777)
+    for above in list(world.results.parents)[:-2]:
+        above.chmod(0o755)
+    world.done(world.results / "sub")
+    world.config()  # what it imports only root may read here
+    import_module("reporter.link.tree_archive")
+
+    with unprivileged():
+        world.gather()
+
+    (put,) = world.puts
+    assert {"a.txt": b"a"} == members(put.body)
 
 
 def test_a_directory_behind_a_link_of_the_mount(world: World, tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ def test_a_label_without_a_reporter(home: Home) -> None:
     code, out, err = home.run("lint", "-f", "job.yaml")
 
     assert 1 == code
-    assert "job.yaml:7: error: The label asks for a reporter, and there is none" in out
+    assert "job.yaml:7: error: The label requests a reporter, but the Pod template" in out
     assert "status-ctl: no Jobs with a status reporter found; 1 error, 0 warnings\n" == err
     ignored = home.run("lint", "-f", "job.yaml", "--ignore", "not-injected", "-o", "json")
     assert (0, []) == (ignored[0], json.loads(ignored[1])["findings"])

@@ -70,7 +70,7 @@ def test_what_is_kept_is_not_written_again(tmp_path: Path) -> None:
         (None, {}, "launch.json: No such file or directory"),
         ("{", {}, "launch.json: not JSON"),
         ("{}", {}, "launch.json: "),
-        ("{}", {"POD_NAMESPACE": ""}, "LAUNCH: POD_NAMESPACE must be set, too"),
+        ("{}", {"POD_NAMESPACE": ""}, "LAUNCH: requires POD_NAMESPACE"),
         (encode(made(PLAN)), {}, "launch.json: plugin other of the plan is missing"),
     ],
 )

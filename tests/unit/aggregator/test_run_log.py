@@ -130,7 +130,7 @@ def test_lines_that_are_missing_from_a_log_that_is_too_long(tmp_path: Path) -> N
             run_log.write(json.dumps({"number": number}))
 
     messages = [line.get("message") for line in lines(path)]
-    assert "Lines are missing here" in messages
+    assert "Log lines are missing here" in messages
     assert path.stat().st_size < 700
 
 
@@ -187,7 +187,7 @@ def test_a_place_where_nothing_can_be_written(tmp_path: Path) -> None:
         run_log.write('{"found":1}')
 
     missing, found = lines(path)
-    assert ("Lines are missing here", 2) == (missing["message"], missing["lines"])
+    assert ("Log lines are missing here", 2) == (missing["message"], missing["lines"])
     assert {"found": 1} == found
 
 

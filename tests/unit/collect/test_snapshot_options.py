@@ -234,7 +234,7 @@ def test_what_rights_mean_is_said() -> None:
         chosen = options(**everything, **wished)
         return "\n".join(remarks(rights(ALL, chosen), chosen))
 
-    assert all(words in said() for words in ("reads their values", "runs commands", "logs"))
+    assert all(words in said() for words in ("reading their values", "runs commands", "logs"))
     assert "may list Secrets of these namespaces: " in said(namespaces="a")
     assert "may list Secrets: " in said(namespace_selector="team=a")
     assert "in all namespaces" not in said() + said(namespaces="a")

@@ -272,7 +272,8 @@ def test_a_result_that_came_after_the_timeout():
     first, *_ = explain(job(rows.timeout(300), late=late), pod())
 
     assert (
-        "a result came after the verdict: True AllChecked (2030-01-01T12:06:00Z)" in first.evidence
+        "a result arrived after the verdict: True AllChecked (2030-01-01T12:06:00Z)"
+        in first.evidence
     )
     assert first.todo.startswith("The adapter needs more time: raise MAX_WAIT_TIME_SECONDS")
 

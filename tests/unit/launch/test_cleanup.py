@@ -156,7 +156,7 @@ def test_what_a_definition_says_of_its_job(cleanup, verdict, goes):
 def test_a_job_stays_whose_result_never_came_although_it_has_passed():
     """Its condition says so; somebody will ask why the run has nothing of it."""
     run = Launcher(check_run(cleanup="success")).launch(CHECK).started(CHECK)
-    text = "Greeted; its result never came"
+    text = "Greeted; its result never arrived"
     failure = Failure("final", NOW, text, Cause.POD_FAILED, "Greeted", verdict="passed")
     made = run.fail(CHECK, failure).look(0, jobs=[JOB], pods=[DONE], taken_logs=TAKEN)
 

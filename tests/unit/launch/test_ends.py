@@ -84,12 +84,12 @@ OVER = {
     "it exits with an error": (
         ended(3, message="disk on fire\n"),
         "Error",
-        f"{WHO} ended: exit code 3 (Error: disk on fire), and its result never came",
+        f"{WHO} ended: exit code 3 (Error: disk on fire), and its result never arrived",
     ),
     "it exits well and leaves nothing": (
         ended(0),
         "Completed",
-        f"{WHO} ended: exit code 0 (Completed), and its result never came",
+        f"{WHO} ended: exit code 0 (Completed), and its result never arrived",
     ),
     "it needs too much memory": (
         ended(137, "OOMKilled"),
@@ -104,7 +104,7 @@ OVER = {
     "it says much before it ends": (
         ended(1, message="x" * 500 + "é" * 80),
         "Error",
-        f"{WHO} ended: exit code 1 (Error: {'é' * 80}), and its result never came",
+        f"{WHO} ended: exit code 1 (Error: {'é' * 80}), and its result never arrived",
     ),
 }
 
@@ -114,15 +114,15 @@ OVER = {
 def test_an_end_without_a_result(case, contract):
     """60 seconds after the end of whoever uploads; while that runs, only the deadline counts."""
     state, reason, text = case
-    if "never came" not in text:
-        text += ", and its result never came"
+    if "never arrived" not in text:
+        text += ", and its result never arrived"
     launcher = Launcher(check_run(contract)).launch(CHECK).started(CHECK)
     at = 0
     if contract != "link":
         uploading = pod(state, running(), phase="Running", contract=contract)
         made = launcher.look(0, **seen(uploading))
         assert ({}, None) == (made.fail, made.next_look)
-        assert made.shown[CHECK].message.endswith("and its result has not come yet")
+        assert made.shown[CHECK].message.endswith("and its result has not arrived yet")
         at = 5_000
         assert {} == launcher.look(at, **seen(uploading)).fail
     over = pod(state, ended(0), phase="Failed", contract=contract)
@@ -153,7 +153,7 @@ TAKEN = {
     "somebody deletes its Pod": (
         deleted(*BUSY),
         "PodDeleted",
-        f"Pod {POD} was deleted before its result came",
+        f"Pod {POD} was deleted before its result arrived",
     ),
 }
 
@@ -206,7 +206,7 @@ def test_a_disruption_that_is_only_announced_is_no_end():
 
 def test_a_pod_that_is_taken_away_before_it_started():
     shown = deleted(waiting("ContainerCreating"), None)
-    text = f"Pod {POD} was deleted before its result came"
+    text = f"Pod {POD} was deleted before its result arrived"
     launcher = Launcher(check_run()).launch(CHECK)
     fails_after(launcher, seen(shown), SETTLE, (POD_FAILED, "PodDeleted", text))
 
@@ -214,13 +214,13 @@ def test_a_pod_that_is_taken_away_before_it_started():
 def test_a_plugin_that_ended_by_itself_before_its_pod_was_deleted():
     """Its own end is what people need to know."""
     shown = deleted(ended(3, at=NOW + 5), ended(0))
-    text = f"{WHO} ended: exit code 3 (Error), and its result never came"
+    text = f"{WHO} ended: exit code 3 (Error), and its result never arrived"
     fails_after(begun(), seen(shown), SETTLE, (POD_FAILED, "Error", text))
 
 
 def test_a_plugin_that_ended_because_its_pod_was_deleted():
     shown = deleted(ended(143, at=NOW + 20), ended(0))
-    text = f"Pod {POD} was deleted before its result came"
+    text = f"Pod {POD} was deleted before its result arrived"
     fails_after(begun(), seen(shown), SETTLE, (POD_FAILED, "PodDeleted", text))
 
 
@@ -228,14 +228,14 @@ def test_a_pod_that_vanishes_after_its_plugin_ended():
     """Force deletion: nothing of the deletion was ever seen."""
     launcher = begun()
     launcher.look(0, **seen(pod(ended(3), running(), phase="Running")))
-    text = f"{WHO} ended: exit code 3 (Error), and its result never came"
+    text = f"{WHO} ended: exit code 3 (Error), and its result never arrived"
     fails_after(launcher, seen(), SETTLE, (POD_FAILED, "Error", text), at=9)
 
 
 def test_a_pod_that_vanishes_while_it_runs():
     launcher = begun()
     launcher.look(0, **seen(pod(running(), running(), phase="Running")))
-    text = f"Pod {POD} was deleted before its result came"
+    text = f"Pod {POD} was deleted before its result arrived"
     fails_after(launcher, seen(), SETTLE, (POD_FAILED, "PodDeleted", text), at=9)
 
 
@@ -245,7 +245,7 @@ def test_a_pod_that_vanished_while_the_launcher_was_away(started):
     launcher = Launcher(check_run()).launch(CHECK)
     if started:
         launcher.started(CHECK)
-    text = f"Pod of Job {NAME} was deleted before its result came"
+    text = f"Pod of Job {NAME} was deleted before its result arrived"
     look = seen(jobs=[failed_job("BackoffLimitExceeded")])
     fails_after(launcher, look, SETTLE, (POD_FAILED, "PodDeleted", text))
 
@@ -253,27 +253,27 @@ def test_a_pod_that_vanished_while_the_launcher_was_away(started):
 def test_a_job_that_is_complete_and_has_no_pod():
     """Its plugin began and ended while the launcher was away."""
     done = api_job(CHECK, conditions=[{"type": "Complete", "status": "True"}])
-    text = f"Pod of Job {NAME} was deleted before its result came"
+    text = f"Pod of Job {NAME} was deleted before its result arrived"
     launcher = Launcher(check_run()).launch(CHECK)
     fails_after(launcher, seen(jobs=[done]), SETTLE, (POD_FAILED, "PodDeleted", text))
 
 
 def test_a_started_plugin_without_a_pod():
     """Its Job has not failed yet, but there will be no second Pod."""
-    text = f"Pod of Job {NAME} was deleted before its result came"
+    text = f"Pod of Job {NAME} was deleted before its result arrived"
     fails_after(begun(), seen(), SETTLE, (POD_FAILED, "PodDeleted", text))
 
 
 def test_a_pod_that_was_seen_and_vanished_before_it_started():
     launcher = Launcher(check_run()).launch(CHECK)
     launcher.look(0, **seen(pod(waiting("ContainerCreating"))))
-    text = f"Pod {POD} was deleted before its result came"
+    text = f"Pod {POD} was deleted before its result arrived"
     fails_after(launcher, seen(), SETTLE, (POD_FAILED, "PodDeleted", text), at=9)
 
 
 def test_a_job_that_is_being_deleted_makes_no_pod():
     look = seen(jobs=[api_job(CHECK, deletionTimestamp="2026-01-01T00:00:40Z")])
-    text = f"Pod of Job {NAME} was deleted before its result came"
+    text = f"Pod of Job {NAME} was deleted before its result arrived"
     launcher = Launcher(check_run()).launch(CHECK)
     fails_after(launcher, look, SETTLE, (POD_FAILED, "PodDeleted", text))
 
@@ -289,7 +289,7 @@ def test_a_job_whose_own_deadline_passed(pods):
 def test_a_job_that_was_seen_and_is_gone():
     launcher = begun()
     launcher.look(0, **seen(pod(running(), running(), phase="Running")))
-    text = f"Job {NAME} was deleted before its result came"
+    text = f"Job {NAME} was deleted before its result arrived"
     fails_after(launcher, seen(jobs=()), SETTLE, (POD_FAILED, "JobDeleted", text), at=9)
 
 
@@ -297,7 +297,7 @@ def test_a_job_that_only_its_creation_has_shown():
     """The answer to the request is no watch: it and its Pod may still be seen."""
     launcher = Launcher(check_run()).launch(CHECK)
     launcher.look(0, **seen())
-    text = f"Job {NAME} was deleted before its result came"
+    text = f"Job {NAME} was deleted before its result arrived"
     fails_after(launcher, seen(jobs=()), 60, (POD_FAILED, "JobDeleted", text), at=9)
 
 
@@ -307,7 +307,7 @@ def test_a_job_that_was_never_seen(started):
     launcher = Launcher(check_run()).launch(CHECK)
     if started:
         launcher.started(CHECK)
-    text = f"Job {NAME} was deleted before its result came"
+    text = f"Job {NAME} was deleted before its result arrived"
     fails_after(launcher, seen(jobs=()), 60, (POD_FAILED, "JobDeleted", text))
 
 
@@ -317,7 +317,7 @@ def test_a_job_of_that_name_that_is_another_one_now():
     launcher.look(0, **seen(pod(running(), running(), phase="Running")))
     other = api_job(CHECK, uid="another", owner="somebody")
     its = pod(ended(0), ended(0), phase="Succeeded", job_uid="another")
-    text = f"Job {NAME} was deleted before its result came"
+    text = f"Job {NAME} was deleted before its result arrived"
     look = seen(its, jobs=[other])
     fails_after(launcher, look, SETTLE, (POD_FAILED, "JobDeleted", text), at=9)
 
@@ -351,14 +351,14 @@ def test_a_pod_outlives_its_job_for_a_moment():
     launcher = begun()
     launcher.look(0, **seen(pod(running(), running(), phase="Running")))
     look = seen(deleted(*BUSY), jobs=())
-    text = f"Pod {POD} was deleted before its result came"
+    text = f"Pod {POD} was deleted before its result arrived"
     fails_after(launcher, look, 30 + LATE, (POD_FAILED, "PodDeleted", text), at=1)
 
 
 @pytest.mark.parametrize(
     ("status", "verdict", "ending"),
     [
-        ("True", "passed", "; its result never came"),
+        ("True", "passed", "; its result never arrived"),
         ("False", "failed", ""),
         ("Unknown", "unknown", ""),
     ],
@@ -388,7 +388,7 @@ def test_a_verdict_of_a_pod_that_is_gone():
 )
 def test_a_condition_that_says_nothing_about_this_end(job):
     over = pod(ended(3), ended(1), phase="Failed")
-    text = f"{WHO} ended: exit code 3 (Error), and its result never came"
+    text = f"{WHO} ended: exit code 3 (Error), and its result never arrived"
     failure = fails_after(begun(), seen(over, jobs=[job]), 60, (POD_FAILED, "Error", text))
     assert "" == failure.verdict
 
@@ -436,7 +436,7 @@ def test_an_init_container_of_the_plugin_fails():
 def test_a_pod_that_was_given_up_with_its_node():
     """Nobody is left to say that our container does not run any more."""
     over = pod(ended(3), running(), phase="Failed")
-    text = f"{WHO} ended: exit code 3 (Error), and its result never came"
+    text = f"{WHO} ended: exit code 3 (Error), and its result never arrived"
     fails_after(begun(), seen(over), 60, (POD_FAILED, "Error", text))
 
 

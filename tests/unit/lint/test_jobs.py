@@ -114,7 +114,7 @@ def test_a_job_that_was_not_injected(form):
 
     assert ("not-injected", "error") == (found.rule.id, found.rule.severity)
     assert ("metadata", "labels", LABEL) == found.place
-    assert "The label asks for a reporter, and there is none in the Pod template." == found.what
+    assert "The label requests a reporter, but the Pod template has none." == found.what
 
 
 def test_a_job_that_a_policy_injects_and_that_is_deleted_too_soon():

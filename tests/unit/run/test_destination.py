@@ -41,8 +41,8 @@ def test_where_it_leads(url, host, port, target, shown):
         ("https://host/secret#part", "is not https://HOST"),
         ("https://host:0/secret", "is not https://HOST"),
         ("https://host:65536/secret", "is not https://HOST"),
-        ("https://a..b/secret", "does not name a host that can exist"),
-        (f"https://{'x' * 64}/secret", "does not name a host that can exist"),
+        ("https://a..b/secret", "does not name a valid host"),
+        (f"https://{'x' * 64}/secret", "does not name a valid host"),
     ],
 )
 def test_what_is_no_such_url(url, problem):
@@ -96,7 +96,7 @@ def test_a_url_that_ends_before_the_run_may():
 
     assert (
         "the upload URL expires at 2026-01-01T12:00:10Z, but the run may last until "
-        "2026-01-01T18:00:00Z, if every plugin takes all the time it has"
+        "2026-01-01T18:00:00Z, if every plugin uses its full timeout"
     ) == expires_too_soon(until, NOON, NOON + 6 * 3600)
     assert "the upload URL expired at 2026-01-01T12:00:10Z" == expires_too_soon(
         until, NOON + 10, NOON + 20

@@ -33,7 +33,7 @@ def ours(cause=Cause.POD_FAILED, at=START + 4, text="the pod is gone"):
     return Record(Rank.AGGREGATOR, at, cause=cause, text=text, document='{"error":"x"}')
 
 
-UNSENT = replace(ours(text="Greeted; its result never came"), verdict="passed", reason="Greeted")
+UNSENT = replace(ours(text="Greeted; its result never arrived"), verdict="passed", reason="Greeted")
 """What the Job's condition says of a result that did not come."""
 LOST = Record(Rank.LOST, START + 4, cause=Cause.LOST, text="the blob is gone")
 

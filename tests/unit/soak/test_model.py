@@ -25,6 +25,7 @@ from tests.blackbox.soak.model import (
     finals,
     owes,
 )
+from tests.blackbox.soak.witness import delay
 
 PASSED: Verdict = ("True", "success-0-0-pod")
 REFUSED: Verdict = ("False", "failure-0-1-pod")
@@ -52,6 +53,9 @@ def run(
     places = enumerate(verdicts, 1)
     writes = tuple(Written(began + 10 * n, began + 10 * n, each) for n, each in places)
     return AdapterRun(began, writes, ended, code, out_of_memory)
+
+
+STOPPED = replace(run(code=143), stays=True)
 
 
 def pod(*runs: AdapterRun, **changes: object) -> Attempt:
@@ -96,6 +100,7 @@ SITUATIONS: list[tuple[Plan, Attempt, set[Verdict]]] = [
     (PLAN, pod(run(), removed=130.0, evicted=True), {EVICTED}),
     (PLAN, pod(run(), removed=130.0, deadline=130.0), {TIMEOUT}),
     (PLAN, pod(run(), removed=149.0, deleted=True), {INTERRUPTED, MISSING}),
+    (PLAN, pod(STOPPED, removed=149.0, deleted=True), {INTERRUPTED}),
     (PLAN, pod(run(PASSED), removed=130.0, deleted=True), {PASSED}),
     (AGAIN, pod(run(PASSED, code=3), run(began=152.0, ended=158.0)), {MISSING, TIMEOUT}),
     (AGAIN, pod(run(code=3, ended=110.0), run(PASSED, began=112.0, ended=130.0)), {PASSED}),
@@ -131,3 +136,11 @@ def test_who_was_there_to_see_the_end() -> None:
     assert not owes(pod(run(ended=None), removed=130.0, downs=((140.0, 155.0),)))
     assert not owes(pod(run(), removed=105.0))
     assert not owes(pod(removed=130.0, up=NEVER))
+
+
+def test_how_long_a_verdict_has_taken() -> None:
+    """From the end on, if nothing was away meanwhile."""
+    assert 20.0 == delay(pod(run(), downs=((110.0, 120.0),)), 170.0)
+    assert 0.0 == delay(pod(run(), downs=((110.0, 151.0),)), 170.0)
+    assert 0.0 == delay(pod(run(), removed=155.0), 170.0)
+    assert 0.0 >= delay(pod(run()), 130.0)

@@ -157,12 +157,12 @@ def without_key(kept: bytes) -> bytes:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda kept, other: b"", "not the key and the certificates"),
-        (lambda kept, other: b"\xff\x00", "not the key and the certificates"),
-        (lambda kept, other: kept[:700], "not the key and the certificates"),
-        (lambda kept, other: kept[:900], "not the key and the"),
-        (lambda kept, other: without_key(kept), "not the key and the certificates"),
-        (lambda kept, other: kept + other, "not the key and the two certificates"),
+        (lambda kept, other: b"", "not the original key and certificates"),
+        (lambda kept, other: b"\xff\x00", "not the original key and certificates"),
+        (lambda kept, other: kept[:700], "not the original key and certificates"),
+        (lambda kept, other: kept[:900], "not the original key and"),
+        (lambda kept, other: without_key(kept), "not the original key and certificates"),
+        (lambda kept, other: kept + other, "not the original key and two certificates"),
         (
             lambda kept, other: kept[: -len(without_key(kept))] + without_key(other),
             "the key is not the certificate's",
@@ -197,7 +197,7 @@ def test_what_is_kept_but_broken(
 
     assert said in str(caught.value)
     assert str(kept) in str(caught.value)
-    assert "put the right file back" in str(caught.value)
+    assert "restore the original file" in str(caught.value)
     assert broken == kept.read_bytes()
 
 
@@ -241,10 +241,10 @@ def test_a_name_that_cannot_be_one_after_a_restart(tmp_path: Path) -> None:
     ("left", "said", "expired"),
     [
         (3601, None, False),
-        (3600, "end at ", False),
-        (1, "end at ", False),
-        (0, "ended at ", True),
-        (-5, "ended at ", True),
+        (3600, "expire at ", False),
+        (1, "expire at ", False),
+        (0, "expired at ", True),
+        (-5, "expired at ", True),
     ],
 )
 def test_the_end_is_warned_of(tmp_path: Path, left: float, said: str | None, expired: bool) -> None:

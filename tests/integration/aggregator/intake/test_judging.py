@@ -229,7 +229,7 @@ def test_what_is_read_fits_into_the_container() -> None:
     score, most = json.loads(said.stdout)
     pod = aggregator_pod("r", "n", "i", "a")["spec"]["containers"][0]
     limit = int(pod["resources"]["limits"]["memory"].removesuffix("Mi")) * 2**20
-    interpreter, aggregator = 32 * 2**20, 210 * 10**6  # docs/aggregator.md
+    interpreter, aggregator = 32 * 2**20, 210 * 10**6  # 179 in docs/benchmarks.md
     assert aggregator + interpreter + child.MEMORY <= limit * 0.9
     assert (1000, True) == (int(score), most < limit)
 

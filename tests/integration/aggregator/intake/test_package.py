@@ -350,7 +350,7 @@ def test_a_file_that_shrinks_meanwhile(tmp_path: Path) -> None:
 
     async def story(here: Scene) -> None:
         await here.put(NODE1, bytes(10), JSON)
-        with pytest.raises(BodiesLost, match="is shorter than it was"):
+        with pytest.raises(BodiesLost, match="is shorter than when"):
             await here.finish.package(here.store.snapshot())
 
     done = play(tmp_path, story, step=shrink)

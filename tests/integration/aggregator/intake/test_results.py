@@ -304,7 +304,7 @@ def test_a44_declared_digests(tmp_path: Path) -> None:
         right = replace(JSON, digest=sha(b"1"))
         assert stored(sha(b"1")) == await here.put(NODE1, b"1", right)
         verdict = await here.put(E2E, b"2", right)
-        assert refused("the body does not have its Content-Digest") == verdict
+        assert refused("the body does not match its Content-Digest") == verdict
         assert here.store.entry(E2E).retrying
         assert stored(sha(b"1")) == await here.put(E2E, b"1", right)
 

@@ -154,11 +154,11 @@ def test_a_result_that_never_came_has_not_passed(tmp_path: Path) -> None:
     """Whatever the condition of its Job says; only what could not be told stays unknown."""
 
     async def story(here: Scene) -> None:
-        await here.give_up(UNIT, "40 disks; its result never came", verdict="passed")
+        await here.give_up(UNIT, "40 disks; its result never arrived", verdict="passed")
         await here.give_up(CHECK, "no disks found", verdict="unknown")
         await here.give_up(MINE, "silent", Cause.DEADLINE, verdict="passed")
         await here.put(LOGS1, b"1")
-        await here.give_up(LOGS2, "gone; its result never came", verdict="passed")
+        await here.give_up(LOGS2, "gone; its result never arrived", verdict="passed")
         await here.put(LOGS3, b"3")
         await here.store.advance_run(Phase.POST_PROCESSING)
         await here.finish.package(here.store.snapshot())
@@ -173,7 +173,7 @@ def test_a_result_that_never_came_has_not_passed(tmp_path: Path) -> None:
     assert {"unit": "failed", "check": "unknown", "mine": "timeout"} == {
         name: each["status"] for name, each in items.items()
     }
-    assert "40 disks; its result never came" == items["unit"]["name"]
+    assert "40 disks; its result never arrived" == items["unit"]["name"]
     nodes = {each["name"]: each for each in found["logs"]["items"]}
     assert {"node1": "passed", "node2": "failed", "node3": "passed"} == {
         name: each["status"] for name, each in nodes.items()

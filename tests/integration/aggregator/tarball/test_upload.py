@@ -47,7 +47,7 @@ RETRIED: dict[str, tuple[Act, str]] = {
     "in conflict": (Say(409), "409 Conflict"),
     "cut": (Cut(100_000), "the connection was cut off"),
     "reset": (Cut(100_000, reset=True), "the connection was cut off"),
-    "no HTTP": (Say(200, cut=4), "its answer is not HTTP"),
+    "no HTTP": (Say(200, cut=4), "its response is not HTTP"),
     "silent": (Silence(), "timed out"),
 }
 
@@ -105,7 +105,7 @@ def test_a_store_that_answers_before_it_has_everything(world: World):
     assert UploadState.UPLOADED is world.ended.state
     assert (2, large) == (len(world.bucket.requests), world.bucket.requests[-1].length)
     (failed,) = [each for each in world.events if each["message"].startswith("Upload failed")]
-    assert "200 OK came before all was sent" in str(failed["error"])
+    assert "200 OK was received before all was sent" in str(failed["error"])
 
 
 REFUSED: dict[str, tuple[Act, str]] = {
@@ -210,7 +210,7 @@ def test_results_that_become_too_large(world: World):
     world.play(story, keys[0].plugin, [key.node for key in keys])
 
     said = too_large(LARGEST + 1)
-    assert f"the results have {LARGEST + 1} bytes so far, and object stores take at most" in said
+    assert f"the results have {LARGEST + 1} bytes so far, and object stores accept at most" in said
     waiting = TarUpload(world.bucket.host, UploadState.WAITING, NOW)
     assert [waiting, waiting, replace(waiting, error=said)] == stands
     (warned,) = [each for each in world.events if each["level"] == "warning"]
@@ -221,10 +221,10 @@ def test_results_that_become_too_large(world: World):
 SIZES = {
     "more than a store takes": (
         LARGEST + 1,
-        f"the tarball has {LARGEST + 1} bytes, and object stores take at most {LARGEST} in one "
+        f"the tarball has {LARGEST + 1} bytes, and object stores accept at most {LARGEST} in one "
         "upload",
     ),
-    "not what was made": (7, "the tarball has 2097152 bytes, it was made with 7"),
+    "not what was made": (7, "the tarball has 2097152 bytes, expected 7"),
 }
 
 

@@ -116,10 +116,7 @@ class TestAfterARestart:
         world.play(story)
         (said,) = world.events
         assert ("warning", world.bucket.host) == (said["level"], said["host"])
-        assert (
-            "Nothing is uploaded: the run was over before an upload was asked for"
-            == (said["message"])
-        )
+        assert "No upload: the run was over before one was requested" == (said["message"])
         world.events.clear()
 
     def test_nobody_wants_it_any_more(self, world: World):
