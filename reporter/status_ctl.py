@@ -177,10 +177,6 @@ def _description() -> str:
 
 def _wants_help(command: str, arguments: Sequence[str]) -> bool:
     """Return whether help is asked for, anywhere: whoever asks may not know what else is wrong."""
-    own = list(arguments)
-    # The arguments after it are another program's.
-    if command == "try":
-        own = list(takewhile(lambda each: each.startswith("-") and each != "--", own))
-    elif "--" in own:
-        own = own[: own.index("--")]
-    return "-h" in own or "--help" in own
+    # What comes after `--`, and after the adapter's name, is another program's.
+    own = takewhile(lambda each: each != "--" and (command != "try" or each[:1] == "-"), arguments)
+    return any(each in ("-h", "--help") for each in own)

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 TIMEOUT = 15.0  # seconds for one request
 _SORTS = ("", "job", "jobs", "job.batch", "jobs.batch", "job.v1.batch", "jobs.v1.batch")
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
-NEEDS = "access to a cluster requires the extra [sidecar] of the package: {} is not installed"
 
 
 def cluster_arguments(
@@ -72,7 +71,8 @@ def open_cluster(options: argparse.Namespace) -> "tuple[KubeApi, str | None]":
                 files, context=options.context, relax_x509_strict=relax
             )
     except ModuleNotFoundError as error:
-        raise CannotTell(NEEDS.format(error.name)) from None
+        needed = "access to a cluster requires the extra [sidecar] of the package"
+        raise CannotTell(f"{needed}: {error.name} is not installed") from None
     except SettingsError as error:
         raise CannotTell(str(error)) from None
     if getattr(options, "all_namespaces", False):

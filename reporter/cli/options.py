@@ -3,11 +3,8 @@
 import argparse
 import os
 import re
-from typing import Final
 
 from reporter import __version__
-
-OWN_IMAGE: Final = f"status-reporter:{__version__}"
 
 _LENGTH = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?|(\d+)")
 _SIZE = re.compile(r"([0-9]+)(k|M|G|T|Ki|Mi|Gi|Ti)?")
@@ -56,6 +53,6 @@ def image_argument(parser: "argparse._ActionsContainer") -> None:
     """Declare `--image`."""
     parser.add_argument(
         "--image",
-        default=os.environ.get("STATUS_CTL_IMAGE") or OWN_IMAGE,
+        default=os.environ.get("STATUS_CTL_IMAGE") or f"status-reporter:{__version__}",
         help="the status reporter's image (default: %(default)s, or STATUS_CTL_IMAGE)",
     )
