@@ -43,7 +43,7 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
-class _Kind:
+class Kind:
     """A kind of file: `value` is what the schema is shown of a field, `texts` may be cut."""
 
     schema: str
@@ -53,7 +53,7 @@ class _Kind:
     texts: Mapping[str, tuple[int, str]]
 
 
-_RESULT = _Kind(
+RESULT = Kind(
     result.SCHEMA,
     result.FIELDS,
     result.MAX_BYTES,
@@ -63,20 +63,11 @@ _RESULT = _Kind(
         "message": (result.MESSAGE_BYTES, result.NO_MESSAGE),
     },
 )
-_PROGRESS = _Kind(progress.SCHEMA, progress.FIELDS, progress.MAX_BYTES, progress.value_of, {})
+PROGRESS = Kind(progress.SCHEMA, progress.FIELDS, progress.MAX_BYTES, progress.value_of, {})
 
 
-def problems_in(data: bytes) -> list[Problem]:
-    """Everything there is to say about a result file, in its order; empty if it is fine."""
-    return _problems(data, _RESULT)
-
-
-def problems_in_progress(data: bytes) -> list[Problem]:
-    """The same about a progress file."""
-    return _problems(data, _PROGRESS)
-
-
-def _problems(data: bytes, kind: _Kind) -> list[Problem]:
+def problems_in(data: bytes, kind: Kind = RESULT) -> list[Problem]:
+    """Everything there is to say about a file, in its order; empty if it is fine."""
     if len(data) > kind.max_bytes:
         return [Problem("error", 1, 1, "", f"larger than {kind.max_bytes} bytes")]
     remarks, broken = list[Problem](), list[Malformed]()

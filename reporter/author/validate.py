@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from reporter.author.problems import problems_in, problems_in_progress
+from reporter.author.problems import PROGRESS, RESULT, Kind, problems_in
 from reporter.cli.exits import FAILED, GOOD, USAGE, content, unreadable
 from reporter.cli.output import colour_argument, shown_file, tell
 from reporter.cli.table import paint, wants_colour
@@ -67,11 +67,10 @@ def run(options: argparse.Namespace) -> int:
 
     plugins = [file for file in options.files if options.plugin or is_definition(file)]
     codes = [_check_plugins(plugins, say)] if plugins else []
-    for file in options.files:
-        if file not in plugins:
-            several = len(options.files) > 1
-            codes.append(_check(file, say, is_progress=options.progress, several=several))
-    return max(codes)
+    kind = PROGRESS if options.progress else RESULT
+    several = len(options.files) > 1
+    files = [file for file in options.files if file not in plugins]
+    return max([*codes, *(_check(file, kind, say, several=several) for file in files)])
 
 
 def _check_plugins(files: list[str], say: Say) -> int:
@@ -92,10 +91,10 @@ def _check_plugins(files: list[str], say: Say) -> int:
     return FAILED if loaded.problems else GOOD
 
 
-def _check(file: str, say: Say, *, is_progress: bool, several: bool) -> int:
+def _check(file: str, kind: Kind, say: Say, *, several: bool) -> int:
     name = shown_file(file)
     try:
-        data = content(file, 1 + (progress.MAX_BYTES if is_progress else result.MAX_BYTES))
+        data = content(file, kind.max_bytes + 1)
         mode = 0 if file == "-" else Path(file).stat().st_mode
     except OSError as error:
         sys.stdout.flush()
@@ -108,14 +107,16 @@ def _check(file: str, say: Say, *, is_progress: bool, several: bool) -> int:
     linked = _is_link(file)
     if linked:
         say(name, "error", f"{_LINK}: the reporter does not follow it; give the file this name")
-    for problem in (problems_in_progress if is_progress else problems_in)(data):
+    for problem in problems_in(data, kind):
         say(f"{name}: {problem.place}", problem.severity, problem.words)
     try:
         if linked:
             raise InvalidPayload(f"the file is {_LINK}")
-        report, code = _report(data, is_progress=is_progress), GOOD
+        report, code = _report(data, kind), GOOD
     except InvalidPayload as error:
-        report, code = _report_without(str(error), is_progress=is_progress), FAILED
+        # Bad progress is ignored.
+        invalid = rows.invalid(FileInvalid(str(error), None)) if kind is RESULT else None
+        report, code = invalid or rows.running(Running(), None), FAILED
     condition = {
         "type": CONDITION,
         "status": report.status,
@@ -141,13 +142,7 @@ def _is_link(file: str) -> bool:
     return file != "-" and not file.startswith(("/dev/", "/proc/")) and Path(file).is_symlink()
 
 
-def _report(data: bytes, *, is_progress: bool) -> Report:
-    if is_progress:
-        return rows.running(Running(), progress.decode_progress(data))
-    return rows.result(result.decode_result(data))
-
-
-def _report_without(cause: str, *, is_progress: bool) -> Report:
-    """Return what is said where the file is invalid; bad progress is ignored."""
-    invalid = None if is_progress else rows.invalid(FileInvalid(cause, None))
-    return invalid or rows.running(Running(), None)
+def _report(data: bytes, kind: Kind) -> Report:
+    if kind is RESULT:
+        return rows.result(result.decode_result(data))
+    return rows.running(Running(), progress.decode_progress(data))

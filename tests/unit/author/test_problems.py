@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from reporter.author.problems import Problem, problems_in, problems_in_progress
+from reporter.author.problems import PROGRESS, Problem, problems_in
 from reporter.verdict.progress_file import MAX_BYTES as MAX_PROGRESS_BYTES
 from reporter.verdict.result_file import MAX_BYTES
 
@@ -207,4 +207,4 @@ def test_texts_that_will_be_cut_are_named_with_their_size():
 )
 def test_every_remark_about_progress_has_its_place(data, expected):
     """As in a result file."""
-    assert expected == problems_in_progress(data)
+    assert expected == problems_in(data, PROGRESS)
