@@ -10,11 +10,12 @@ import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from itertools import takewhile
-from typing import NamedTuple, TextIO, cast
+from typing import Final, NamedTuple, TextIO, cast
 
 from reporter import __version__
 from reporter.cli.exits import (
     CANNOT_TELL,
+    GOOD,
     INTERRUPTED,
     TERMINATED,
     USAGE,
@@ -33,41 +34,44 @@ class Command(NamedTuple):
     summary: str
 
 
-COMMANDS = (
-    Command("run", "runctl.run", "start plugins in the cluster and collect their results"),
-    Command("runs", "runctl.runs", "list the runs in the namespace, or in all with -A"),
-    Command("logs", "runctl.logs", "print the logs of a run's Pods"),
-    Command("delete", "runctl.delete", "delete a run and everything that belongs to it"),
-    Command("status", "runctl.status", "show the status of a run"),
-    Command("wait", "runctl.wait", "wait until a run is over, or until Jobs have their verdicts"),
-    Command("watch", "runctl.watch", "watch a run until it is over"),
-    Command("retrieve", "runctl.retrieve", "download the results of a run"),
-    Command("explain", "jobs.explain", "explain what happened to a Job and what to do"),
-    Command("jobs", "jobs.list", "list the Jobs that have a status reporter"),
-    Command("reap", "reap.command", "write the final condition where a reporter was lost"),
-    Command(
-        "try", "author.trial", "run a command as the adapter on this machine, without a cluster"
+GROUPS: Final = {
+    "jobs": (
+        Command("explain", "jobs.explain", "explain what happened to a Job and what to do"),
+        Command("jobs", "jobs.list", "list the Jobs that have a status reporter"),
+        Command(
+            "wait", "runctl.wait", "wait until a run is over, or until Jobs have their verdicts"
+        ),
+        Command("reap", "reap.command", "write the final condition where a reporter was lost"),
     ),
-    Command("validate", "author.validate", "validate result files and plugin definitions"),
-    Command("lint", "lint.command", "check the manifests of Jobs before they are applied"),
-    Command("results", "results.command", "show the test results of a run"),
-    Command("facts", "results.facts", "show the facts of nodes, and what differs between them"),
-    Command("gather", "collect.command", "run gatherers on this machine, without a cluster"),
-    Command("images", "runctl.images", "list the images that plugins need"),
-    Command("inject", "inject.command", "add the reporter to the Jobs in manifests"),
-    Command("uninject", "inject.uninject", "remove the reporter from manifests"),
-    Command("completion", "cli.completion", "print a shell completion script"),
-)
-_OWN_SIGNALS = (
-    "try",
-    "run",
-    "reap",
-    "gather",
-    "validate",
-    "images",
-    "inject",
-    "uninject",
-    "completion",
+    "manifests": (
+        Command("lint", "lint.command", "check the manifests of Jobs before they are applied"),
+        Command("inject", "inject.command", "add the reporter to the Jobs in manifests"),
+        Command("uninject", "inject.uninject", "remove the reporter from manifests"),
+    ),
+    "adapter authors": (
+        Command(
+            "try", "author.trial", "run a command as the adapter on this machine, without a cluster"
+        ),
+        Command("validate", "author.validate", "validate result files and plugin definitions"),
+        Command("gather", "collect.command", "run gatherers on this machine, without a cluster"),
+    ),
+    "runs": (
+        Command("run", "runctl.run", "start plugins in the cluster and collect their results"),
+        Command("runs", "runctl.runs", "list the runs in the namespace, or in all with -A"),
+        Command("status", "runctl.status", "show the status of a run"),
+        Command("watch", "runctl.watch", "watch a run until it is over"),
+        Command("logs", "runctl.logs", "print the logs of a run's Pods"),
+        Command("results", "results.command", "show the test results of a run"),
+        Command("facts", "results.facts", "show the facts of nodes, and what differs between them"),
+        Command("retrieve", "runctl.retrieve", "download the results of a run"),
+        Command("delete", "runctl.delete", "delete a run and everything that belongs to it"),
+        Command("images", "runctl.images", "list the images that plugins need"),
+    ),
+    "shells": (Command("completion", "cli.completion", "print a shell completion script"),),
+}
+COMMANDS: Final = {command.name: command for group in GROUPS.values() for command in group}
+_OWN_SIGNALS: Final = frozenset(
+    ["try", "run", "reap", "gather", "validate", "images", "inject", "uninject", "completion"]
 )
 """Commands that ask nobody else, or that have their own word on signals."""
 
@@ -79,15 +83,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Whatever the locale says: YAML is UTF-8.
         stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # type: ignore[union-attr]
     try:
-        code = _chosen()(sys.argv[1:] if arguments is None else arguments)
+        code = _run(sys.argv[1:] if arguments is None else arguments)
         sys.stdout.flush()
     except KeyboardInterrupt as error:
         return TERMINATED if isinstance(error, Terminated) else INTERRUPTED
     except (CannotTell, Unusable) as error:
-        from reporter.cli.messages import tell
+        from reporter.cli.output import tell
 
         tell(str(error))
-        return CANNOT_TELL if isinstance(error, CannotTell) else USAGE
+        return error.code
     except BrokenPipeError:
         discard_output()
         return NOBODY_READS
@@ -100,43 +104,41 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code
 
 
-def _chosen() -> Callable[[Sequence[str]], int]:
-    """Return what our name asks for: kubectl completes a plugin by another name of it."""
-    if not _file_name().startswith("kubectl_complete-job_verdict"):
-        return _run
-    from reporter.cli.kubectl_completion import complete
-
-    return lambda words: complete(words, COMMANDS)
-
-
-def _run(arguments: Sequence[str]) -> int:
+def _run(words: Sequence[str]) -> int:
+    called = sys.argv[0].rpartition("/")[2]
+    if called.startswith("kubectl_complete-job_verdict"):
+        return _complete(words)
+    if words and words[0] == "__complete":
+        return _complete(words[1:])
+    # kubectl runs its plugins by their file names.
+    program = "kubectl job-verdict" if called.startswith("kubectl-job_verdict") else "status-ctl"
     parser = argparse.ArgumentParser(
-        prog=_called(),
-        description="The command-line tool of the status reporter.",
+        program,
+        usage=f"{program} [-h] [--version] COMMAND ...",
+        description=_description(),
         epilog="Use `status-ctl COMMAND --help` for details of a command.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=__version__)
-    commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for command in COMMANDS:
-        own = commands.add_parser(command.name, help=command.summary, allow_abbrev=False)
-        if list(arguments[:1]) == [command.name]:
-            module = import_module(f"reporter.{command.module}")
-            own.description = module.DESCRIPTION
-            own.formatter_class = argparse.RawDescriptionHelpFormatter
-            own.set_defaults(
-                run=module.run, error=own.error, command=command.name, commands=COMMANDS
-            )
-            module.arguments(own)
-            if _wants_help(command.name, arguments[1:]):
-                own.print_help()
-                own.exit()
-    if not arguments:
+    parser.add_argument(
+        "command",
+        metavar="COMMAND",
+        nargs=argparse.PARSER,
+        choices=COMMANDS,
+        help=argparse.SUPPRESS,
+    )
+    if not words:
         parser.print_help(cast(TextIO, sys.stderr))
         return USAGE
-    options = parser.parse_args(arguments)
+    name, *words = parser.parse_args(words).command
+    own = parser_of(name, program)
+    if _wants_help(name, words):
+        own.print_help()
+        own.exit()
+    options = own.parse_args(words)
     run: Callable[[argparse.Namespace], int] = options.run
-    if options.command in _OWN_SIGNALS:
+    if name in _OWN_SIGNALS:
         return run(options)
     from reporter.cli.interrupt import at_once
 
@@ -144,22 +146,37 @@ def _run(arguments: Sequence[str]) -> int:
         return run(options)
 
 
-def _called() -> str:
-    """Return how people have called us: kubectl runs its plugins by their file names."""
-    plugin = _file_name().startswith("kubectl-job_verdict")
-    return "kubectl job-verdict" if plugin else "status-ctl"
+def parser_of(name: str, program: str = "status-ctl") -> argparse.ArgumentParser:
+    """Return what reads the arguments of a command."""
+    module = import_module(f"reporter.{COMMANDS[name].module}")
+    parser = argparse.ArgumentParser(
+        f"{program} {name}",
+        description=module.DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.set_defaults(run=module.run, error=parser.error, command=name)
+    module.arguments(parser)
+    return parser
 
 
-def _file_name() -> str:
-    return sys.argv[0].rpartition("/")[2]
+def _complete(words: Sequence[str]) -> int:
+    from reporter.cli.completion import answer
+
+    summaries = {command.name: command.summary for command in COMMANDS.values()}
+    sys.stdout.write("".join(f"{line}\n" for line in answer(words, summaries, parser_of)))
+    return GOOD
+
+
+def _description() -> str:
+    lines = ["The command-line tool of the status reporter."]
+    for title, group in GROUPS.items():
+        lines += ["", f"{title}:", *(f"  {each.name:<12}{each.summary}" for each in group)]
+    return "\n".join(lines)
 
 
 def _wants_help(command: str, arguments: Sequence[str]) -> bool:
     """Return whether help is asked for, anywhere: whoever asks may not know what else is wrong."""
-    own = list(arguments)
-    # The arguments after it are another program's.
-    if command == "try":
-        own = list(takewhile(lambda each: each.startswith("-") and each != "--", own))
-    elif "--" in own:
-        own = own[: own.index("--")]
-    return "-h" in own or "--help" in own
+    # What comes after `--`, and after the adapter's name, is another program's.
+    own = takewhile(lambda each: each != "--" and (command != "try" or each[:1] == "-"), arguments)
+    return any(each in ("-h", "--help") for each in own)

@@ -10,13 +10,12 @@ import resource
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol
 
 from reporter.author.memory_cgroup import MemoryCgroup
+from reporter.common.lifecycle import Stop
 from reporter.common.orphans import adopt, die_with_parent, end_orphans
 from reporter.verdict.facts import (
     Container,
@@ -31,37 +30,27 @@ from reporter.verdict.facts import (
 )
 
 GRACE = 5.0  # seconds between SIGTERM and SIGKILL; a Pod has 30, a person at a terminal has not
-_POLL = 0.01  # seconds between two looks whether it has ended, where looking is all there is
 _START_ERROR = 128  # the exit code of a container that the runtime could not start
-
-
-class Stop(Protocol):
-    """Whether the person wants it to end."""
-
-    @property
-    def requested(self) -> bool:
-        """Whether to end."""
+_NEVER = float("inf")
 
 
 class Child:
-    """One run of a command. Times are seconds; `wake` is called, from a thread, at its end.
+    """One run of a command. Times are seconds.
 
     A requested stop is the deletion of the Pod: SIGTERM, then SIGKILL after the grace period. Only
-    for a program that has no other children.
+    for the main thread of a program that has no other children and sleeps until a signal comes.
     """
 
     def __init__(
         self,
         stop: Stop,
-        wake: Callable[[], None],
         *,
         name: str,
         uid: str,
         cgroup: MemoryCgroup | None = None,
         data_limit: int | None = None,
     ) -> None:
-        self._stop, self._wake = stop, wake
-        self._cgroup, self._data_limit = cgroup, data_limit
+        self._stop, self._cgroup, self._data_limit = stop, cgroup, data_limit
         now = _wall()
         self._pod = Pod(
             name=name,
@@ -73,16 +62,15 @@ class Child:
             own_volume=True,
             grace=GRACE,
         )
-        self._lock = threading.Lock()  # guards the state, and the process id against being reused
         self._state: State = Waiting("ContainerCreating")
         self._process: subprocess.Popen[bytes] | None = None
-        self._reaped = False
-        self._end_at = self._kill_at = float("inf")  # when SIGTERM and SIGKILL are due
-        self._waiter = threading.Thread(target=self._await_end, name="child", daemon=True)
+        self._end_at = self._kill_at = _NEVER  # when SIGTERM and SIGKILL are due
 
     def start(self, command: Sequence[str], environ: Mapping[str, str]) -> None:
         """Start it with an empty standard input; its output goes to our standard error."""
         adopt()
+        # Its end wakes the loop: only a signal that has a handler does.
+        signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
         # The clock that stamps files, which lags behind the other one by a tick: a file of this run
         # must not look older than the run.
         started = _wall()
@@ -93,7 +81,7 @@ class Child:
                 stdout=subprocess.DEVNULL if sys.stderr is None else 2,
                 env=dict(environ),
                 start_new_session=True,
-                preexec_fn=self._before_exec(),  # noqa: PLW1509 - no thread runs yet
+                preexec_fn=self._before_exec(),  # noqa: PLW1509 - no other thread runs
             )
         except OSError as error:
             self._state = Terminated(
@@ -102,29 +90,21 @@ class Child:
                 message=_cause(command[0], error),
                 finished_at=_wall(),
             )
-            return
-        self._state = Running(started)
-        self._waiter.start()
+        else:
+            self._state = Running(started)
 
     def look(self, *, fresh: bool = False, timeout: float = 0.0) -> PodSeen:
         """Return the present state; it is always current. Sends what signal is due."""
+        self._notice_end()
         self._signal_if_due()
-        with self._lock:
-            state = self._state
-        phase = "Running" if isinstance(state, Running) else "Pending"
-        if isinstance(state, Terminated):
-            phase = "Failed" if state.exit_code else "Succeeded"
-        return PodSeen(replace(self._pod, phase=phase, adapter=Container("adapter", state)))
+        phase = "Running" if isinstance(self._state, Running) else "Pending"
+        if isinstance(self._state, Terminated):
+            phase = "Failed" if self._state.exit_code else "Succeeded"
+        return PodSeen(replace(self._pod, phase=phase, adapter=Container("adapter", self._state)))
 
     def next_look(self) -> float:
         """Return when a signal is due; the child's end wakes the loop by itself."""
         return min(self._end_at, self._kill_at)
-
-    @property
-    def ended(self) -> bool:
-        """Whether it has ended, with all it started."""
-        with self._lock:
-            return isinstance(self._state, Terminated)
 
     def end_at(self, moment: float) -> None:
         """Send SIGTERM at that time (monotonic), and SIGKILL when the grace period is over."""
@@ -138,71 +118,45 @@ class Child:
         """End it, whatever it does, and what it left behind."""
         if self._process is not None:
             self._signal(signal.SIGKILL)
-            self._waiter.join(GRACE)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(GRACE)
+            self._notice_end()
 
     def _signal_if_due(self) -> None:
         now = time.monotonic()
-        if self._stop.requested and not self._pod.deleting and not self.ended:
+        ended = isinstance(self._state, Terminated)
+        if self._stop.requested and not self._pod.deleting and not ended:
             self._pod = replace(self._pod, deletion_requested_at=_wall(), deletion_grace=GRACE)
             self._end_at = now
         if now >= self._end_at:
-            self._end_at, self._kill_at = float("inf"), min(self._kill_at, now + GRACE)
+            self._end_at, self._kill_at = _NEVER, min(self._kill_at, now + GRACE)
             self._signal(signal.SIGTERM)
         if now >= self._kill_at:
-            self._kill_at = float("inf")
+            self._kill_at = _NEVER
             self._signal(signal.SIGKILL)
 
     def _signal(self, number: int) -> None:
-        with self._lock:
-            if self._process is not None and not self._reaped:
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.killpg(self._process.pid, number)
+        if self._process is not None and self._process.returncode is None:
+            _kill_group(self._process.pid, number)
 
-    def _await_end(self) -> None:
-        process = self._process
-        assert process is not None
-        if hasattr(os, "waitid"):
-            # Not reaped yet: its id, which is its group's, stays ours while the group is killed.
-            os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-            finished = _wall()
-            self._signal(signal.SIGKILL)
-        else:
-            self._await_and_reap(process)
-            finished = _wall()
-        with self._lock:
-            code = process.wait()
-            self._reaped = True
+    def _notice_end(self) -> None:
+        process, state = self._process, self._state
+        if process is None or not isinstance(state, Running) or (code := process.poll()) is None:
+            return
+        finished = _wall()
+        # It is reaped, but while members are left, their group keeps its id.
+        _kill_group(process.pid, signal.SIGKILL)
         if self._cgroup is not None:
             self._cgroup.kill()
         end_orphans()
-        with self._lock:
-            self._state = self._ended(code, finished)
-        self._wake()
-
-    def _await_and_reap(self, process: "subprocess.Popen[bytes]") -> None:
-        """Wait where a process cannot be waited for without reaping it; then kill its group."""
-        while True:
-            # Under the lock, so that no signal goes to an id that may be somebody else's by now.
-            with self._lock:
-                if process.poll() is not None:
-                    self._reaped = True
-                    break
-            time.sleep(_POLL)
-        # While members are left, their group keeps its id, and without any there is no such group.
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-
-    def _ended(self, code: int, finished: float) -> Terminated:
-        """As containerd and the kubelet say it: 128 + the signal; one OOM kill inside is enough."""
-        exit_code = code if code >= 0 else 128 - code
-        reason = "Error" if exit_code else "Completed"
+        # As containerd and the kubelet say it: 128 + the signal; one OOM kill inside is enough.
+        reason = "Error" if code else "Completed"
         if self._cgroup is not None and self._cgroup.oom_kills:
             reason = "OOMKilled"
-        started = self._state.started_at if isinstance(self._state, Running) else None
-        return Terminated(
-            exit_code=exit_code,
+        self._state = Terminated(
+            exit_code=code if code >= 0 else 128 - code,
             reason=reason,
-            started_at=started,
+            started_at=state.started_at,
             finished_at=finished,
             signal=max(0, -code),
         )
@@ -220,6 +174,11 @@ class Child:
                 resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
 
         return prepare
+
+
+def _kill_group(leader: int, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(leader, number)
 
 
 def _wall() -> float:

@@ -8,8 +8,8 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from reporter.errors import ReporterError
 
@@ -22,8 +22,7 @@ class NoMemoryCgroup(ReporterError):
     """This process has no permission to make a memory cgroup; the text says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Version:
+class Version(NamedTuple):
     """The names of one version's files."""
 
     limits: tuple[tuple[str, str], ...]  # file and value; `{}` is the limit in bytes
@@ -55,7 +54,7 @@ class MemoryCgroup:
     def make(cls, limit: int, *, mounts: Path = _MOUNTS, own: Path = _OWN) -> "MemoryCgroup":
         """Make one with `limit` bytes. Raises NoMemoryCgroup."""
         causes = []
-        for version, parent in places(mounts.read_text(), own.read_text()):
+        for version, parent in places(_text(mounts), _text(own)):
             made = cls(parent / f"status-ctl-{os.getpid()}", version)
             try:
                 made._open(limit)
@@ -141,7 +140,7 @@ def places(mounts: str, own: str) -> Iterator[tuple[Version, Path]]:
 
 
 def _text(file: Path) -> str:
-    """Return what a file of the kernel says; nothing when somebody has removed the cgroup."""
+    """Return what a file of the kernel says; nothing where it is not there."""
     try:
         return file.read_text()
     except OSError:

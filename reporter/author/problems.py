@@ -30,9 +30,19 @@ class Problem:
     field: str
     text: str
 
+    @property
+    def place(self) -> str:
+        """Where it is, for a person."""
+        return f"line {self.line}, column {self.column}"
+
+    @property
+    def words(self) -> str:
+        """The text, behind the field that it is about."""
+        return f"{self.field}: {self.text}" if self.field else self.text
+
 
 @dataclass(frozen=True, slots=True)
-class _Kind:
+class Kind:
     """A kind of file: `value` is what the schema is shown of a field, `texts` may be cut."""
 
     schema: str
@@ -42,7 +52,7 @@ class _Kind:
     texts: Mapping[str, tuple[int, str]]
 
 
-_RESULT = _Kind(
+RESULT = Kind(
     files.RESULT_SCHEMA,
     files.RESULT_FIELDS,
     files.MAX_BYTES,
@@ -52,26 +62,13 @@ _RESULT = _Kind(
         "message": (files.MESSAGE_BYTES, files.NO_MESSAGE),
     },
 )
-_PROGRESS = _Kind(
-    files.PROGRESS_SCHEMA,
-    files.PROGRESS_FIELDS,
-    files.MAX_PROGRESS_BYTES,
-    files.value_of,
-    {},
+PROGRESS = Kind(
+    files.PROGRESS_SCHEMA, files.PROGRESS_FIELDS, files.MAX_PROGRESS_BYTES, files.value_of, {}
 )
 
 
-def problems_in(data: bytes) -> list[Problem]:
-    """Everything there is to say about a result file, in its order; empty if it is fine."""
-    return _problems(data, _RESULT)
-
-
-def problems_in_progress(data: bytes) -> list[Problem]:
-    """The same about a progress file."""
-    return _problems(data, _PROGRESS)
-
-
-def _problems(data: bytes, kind: _Kind) -> list[Problem]:
+def problems_in(data: bytes, kind: Kind = RESULT) -> list[Problem]:
+    """Everything there is to say about a file, in its order; empty if it is fine."""
     if len(data) > kind.max_bytes:
         return [Problem("error", 1, 1, "", f"larger than {kind.max_bytes} bytes")]
     remarks, broken = list[Problem](), list[Malformed]()

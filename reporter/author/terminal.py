@@ -4,12 +4,12 @@ The Job answers the two calls that `JobCondition` makes, so the patch is built a
 by the same code as in a cluster. The output is valid YAML: events are its comments.
 """
 
-import os
 import signal
 import time
 from collections.abc import Mapping
 from typing import Any, TextIO
 
+from reporter.cli.table import paint
 from reporter.common.objects import stamp
 from reporter.common.text import clean
 from reporter.errors import KubeError
@@ -94,8 +94,8 @@ class Timeline:
         self._print(f"# {self._time()}  {clean(text, 2048)}")
 
     def _line(self, at: str, status: str, final: str, reason: str, message: str) -> None:
-        shown = paint(f"{status:<7}", _COLOURS.get(status, "1"), colour=self._colour)
-        self._print(f"# {at}  {shown}  {final:<5}  {reason:<24}  {message}")
+        code = _COLOURS.get(status, "1") if self._colour else ""
+        self._print(f"# {at}  {paint(f'{status:<7}', code)}  {final:<5}  {reason:<24}  {message}")
 
     def _time(self) -> str:
         return f"{time.monotonic() - self._began:7.3f}s"
@@ -109,13 +109,3 @@ def _end(run: Terminated) -> str:
     by = f", {signals.get(run.signal, run.signal)}" if run.signal else ""
     said = f": {run.message}" if run.message else ""
     return f"{run.exit_code} ({run.reason}{by}){said}"
-
-
-def paint(text: str, code: str, *, colour: bool) -> str:
-    """Return the text in an ANSI colour, or as it is."""
-    return f"\033[{code}m{text}\033[0m" if colour else text
-
-
-def wants_colour(out: TextIO, environ: Mapping[str, str] = os.environ) -> bool:
-    """Return whether colours are welcome: on a terminal, unless NO_COLOR is set (no-color.org)."""
-    return out.isatty() and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"

@@ -1,31 +1,32 @@
 """`status-ctl try`: the sidecar's loop around a process of this machine, and a Job in memory.
 
-Only the wiring: what a process looks like as a Pod is in `author/child.py`, what is shown in
-`author/terminal.py`.
+What a process looks like as a Pod is in `author/child.py`, what is shown in `author/terminal.py`.
 """
 
 import argparse
+import contextlib
 import os
-import shutil
 import signal
 import stat
 import sys
 import tempfile
 import time
 import uuid
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import FrameType
+from typing import NamedTuple
 
 from reporter.author.child import Child
 from reporter.author.memory_cgroup import MemoryCgroup, NoMemoryCgroup
 from reporter.author.problems import problems_in
-from reporter.author.settings import JOB, NAMESPACE, POD, SETTINGS, Chosen, choose
-from reporter.author.terminal import JobInMemory, Timeline, wants_colour
-from reporter.author.validate import mode_warning, told
-from reporter.cli.exits import USAGE
-from reporter.cli.messages import tell
-from reporter.cli.output import colour_argument
-from reporter.cli.quantities import size, wait_time
+from reporter.author.terminal import JobInMemory, Timeline
+from reporter.author.validate import mode_warning
+from reporter.cli.exits import FAILED, GOOD, USAGE, content
+from reporter.cli.options import size, wait_time
+from reporter.cli.output import colour_argument, tell
+from reporter.cli.table import wants_colour
+from reporter.common.defaults import WAIT_SECONDS
 from reporter.common.lifecycle import Stop, install
 from reporter.common.yaml_text import to_yaml
 from reporter.errors import SettingsError
@@ -37,6 +38,30 @@ from reporter.verdict.adapter_files import MAX_BYTES
 from reporter.verdict.case import Observation, Policy
 from reporter.verdict.facts import Form, Terminated, pod_of
 from reporter.verdict.rows import TRUE
+
+NAMESPACE, JOB, POD = "default", "try", "try-pod"
+OWN_VERDICT = 3
+
+
+class Settings(NamedTuple):
+    """The reporter's settings that matter without a cluster, and its defaults for them."""
+
+    max_wait_time_seconds: int = WAIT_SECONDS
+    poll_interval_seconds: int = 2
+    condition_type: str = "Available"
+    result_required: bool = True
+    result_trust: str = "at-once"
+    report_running: bool = True
+    report_details: bool = False
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def poll_interval(self) -> float:
+        """Seconds between two looks: a command may be over in less than the reporter's interval."""
+        return min(float(self.poll_interval_seconds), self.max_wait_time_seconds / 2)
+
+
+SETTINGS = [name.upper() for name in Settings._fields[:-1]]
 
 DESCRIPTION = f"""\
 Runs COMMAND as the adapter on this machine, without a cluster, and shows what the status reporter
@@ -58,8 +83,6 @@ exit codes:
   2    usage error
   3    the adapter reported nothing valid: the verdict is the reporter's own
   130  Ctrl-C (143: SIGTERM)"""
-
-SUCCESS, FAILURE, OWN_VERDICT = 0, 1, 3
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -89,46 +112,60 @@ def run(options: argparse.Namespace) -> int:
     if not command:
         options.error("missing COMMAND: put it after --")
     try:
-        chosen = choose(os.environ, options.timeout)
+        settings = choose(os.environ, options.timeout)
     except SettingsError as error:
         for problem in error.problems:
             tell(problem)
         return USAGE
-    for warning in chosen.warnings:
+    for warning in settings.warnings:
         tell(warning)
     stop = install()
-    cgroup = _memory_cgroup(options.memory)
-    # Resolved: the reporter follows no link on the way to its files.
-    directory = Path(tempfile.mkdtemp(prefix="status-ctl-")).resolve()
-    # Without a cgroup a hungry command must not take the whole machine down.
-    data_limit = options.memory if cgroup is None else None
-    child = Child(stop, stop.wake.wake, name=POD, uid=_uid(), cgroup=cgroup, data_limit=data_limit)
-    _handle_signals(stop, child)
-    try:
-        colour = wants_colour(sys.stdout) and not options.no_color
-        return _try(child, command, directory, chosen, stop, colour=colour)
-    finally:
-        child.close()
+    with contextlib.ExitStack() as stack:
+        cgroup = _memory_cgroup(options.memory)
         if cgroup is not None:
-            cgroup.remove()
-        shutil.rmtree(directory, ignore_errors=True)
+            stack.callback(cgroup.remove)
+        folder = tempfile.TemporaryDirectory(prefix="status-ctl-", ignore_cleanup_errors=True)
+        # Resolved: the reporter follows no link on the way to its files.
+        directory = Path(stack.enter_context(folder)).resolve()
+        # Without a cgroup a hungry command must not take the whole machine down.
+        data_limit = options.memory if cgroup is None else None
+        child = Child(stop, name=POD, uid=_uid(), cgroup=cgroup, data_limit=data_limit)
+        stack.callback(child.close)
+        _handle_signals(stop, child)
+        colour = wants_colour(sys.stdout, refused=options.no_color)
+        timeline = Timeline(sys.stdout, colour=colour)
+        return _try(command, child, directory, settings, stop=stop, timeline=timeline)
+
+
+def choose(environ: Mapping[str, str], timeout: int | None) -> Settings:
+    """Return what the reporter would be told, with --timeout above it. Raises SettingsError."""
+    given = {name: environ[name] for name in SETTINGS if environ.get(name, "").strip()}
+    if not given:
+        # Reading settings takes longer than the rest of the command: only for who has set one.
+        settings = Settings()
+        return settings if timeout is None else settings._replace(max_wait_time_seconds=timeout)
+    from reporter.sidecar.settings import load
+
+    if timeout is not None:
+        given["MAX_WAIT_TIME_SECONDS"] = str(timeout)
+    loaded = load({**given, "JOB_NAMESPACE": NAMESPACE, "JOB_NAME": JOB, "POD_NAME": POD})
+    return Settings(*(getattr(loaded, name) for name in Settings._fields))
 
 
 def _try(
-    child: Child,
     command: list[str],
+    child: Child,
     directory: Path,
-    chosen: Chosen,
-    stop: Stop,
+    settings: Settings,
     *,
-    colour: bool,
+    stop: Stop,
+    timeline: Timeline,
 ) -> int:
     result, progress = directory / "adapter-result.json", directory / "progress.json"
     job = JobInMemory(NAMESPACE, JOB, _uid())
-    sink = JobCondition(job, NAMESPACE, JOB, chosen.condition_type)
-    timeline = Timeline(sys.stdout, colour=colour)
+    sink = JobCondition(job, NAMESPACE, JOB, settings.condition_type)
     events = DirectoryWatch.open([result, progress])
-    wait = float(chosen.max_wait_time_seconds)
+    wait = float(settings.max_wait_time_seconds)
     end = time.monotonic() + wait
     child.start(
         command, {**os.environ, "RESULTS_PATH": str(result), "PROGRESS_PATH": str(progress)}
@@ -136,7 +173,7 @@ def _try(
     loop = Loop(
         Inputs(
             pod=child,
-            result=ResultFile(result, others=[progress], details=chosen.report_details),
+            result=ResultFile(result, others=[progress], details=settings.report_details),
             progress=ProgressFile(
                 progress, lambda cause: timeline.remark(f"progress file ignored: {cause}")
             ),
@@ -148,12 +185,12 @@ def _try(
             pod_name=POD,
             policy=Policy(
                 wait=wait,
-                result_required=chosen.result_required,
-                at_exit=chosen.result_trust == "at-exit",
+                result_required=settings.result_required,
+                at_exit=settings.result_trust == "at-exit",
                 form=Form.NATIVE,
             ),
-            report_running=chosen.report_running,
-            poll_interval=chosen.poll_interval,
+            report_running=settings.report_running,
+            poll_interval=settings.poll_interval,
         ),
         # In the native form the reporter is stopped when the adapter is dead; until then a stop is
         # the deletion of the Pod, which the child shows.
@@ -164,12 +201,11 @@ def _try(
     # A result is not the end: what the adapter does until then may contradict it.
     child.end_at(end)
     loop.idle(_end_was_seen)
-    standing = sink.standing
-    if standing is not None and standing.note is not None and standing.note.amended:
-        late = standing.note.row == "T"
+    note = sink.standing.note if sink.standing is not None else None
+    if note is not None and note.amended:
         timeline.remark(
             "a result arrived after the timeout, as the annotation shows (`late`)"
-            if late
+            if note.row == "T"
             else "that contradicts the result, as the annotation shows (`after`)"
         )
     for remark in _faults(result):
@@ -179,23 +215,21 @@ def _try(
         sys.stdout.write(to_yaml({part: job.shown[part]}))
     if stop.signal is not None:
         return 128 + stop.signal
-    if standing is None or standing.note is None or standing.note.row != "R":
+    if sink.standing is None or note is None or note.row != "R":
         return OWN_VERDICT
-    return SUCCESS if standing.status == TRUE else FAILURE
+    return GOOD if sink.standing.status == TRUE else FAILED
 
 
-def _faults(result: Path) -> list[str]:
+def _faults(result: Path) -> Iterator[str]:
     """Say what is wrong with the result file; what is no file is told by the condition."""
-    try:
+    with contextlib.suppress(OSError):
         mode = result.lstat().st_mode
         if not stat.S_ISREG(mode):
-            return []
-        with result.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
-    except OSError:
-        return []
-    warning = mode_warning(mode)
-    return [*([f"warning: {warning}"] if warning else []), *map(told, problems_in(data))]
+            return
+        if warning := mode_warning(mode):
+            yield f"warning: {warning}"
+        for problem in problems_in(content(str(result), MAX_BYTES + 1)):
+            yield f"{problem.place}: {problem.severity}: {problem.words}"
 
 
 def _end_was_seen(o: Observation) -> bool:
@@ -210,7 +244,7 @@ def _memory_cgroup(limit: int | None) -> MemoryCgroup | None:
     try:
         return MemoryCgroup.make(limit)
     except NoMemoryCgroup as error:
-        _say(
+        tell(
             f"cannot create a memory cgroup ({error}): there will be no OOM kill.\n"
             "            Instead the data of each process is limited (RLIMIT_DATA): allocations "
             "fail.\n"
@@ -240,7 +274,3 @@ def _handle_signals(stop: Stop, child: Child) -> None:
 
 def _uid() -> str:
     return str(uuid.uuid4())
-
-
-def _say(text: str) -> None:
-    print(f"status-ctl: {text}", file=sys.stderr, flush=True)

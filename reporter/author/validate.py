@@ -1,28 +1,21 @@
 """`status-ctl validate`: what is wrong with result files and plugin definitions, for authors."""
 
 import argparse
-import os
 import stat
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO
 
-from reporter.author.problems import Problem, problems_in, problems_in_progress
-from reporter.author.terminal import paint, wants_colour
-from reporter.cli.exits import USAGE
-from reporter.cli.messages import shown_file, tell
-from reporter.cli.output import colour_argument
+from reporter.author.problems import PROGRESS, RESULT, Kind, problems_in
+from reporter.cli.exits import FAILED, GOOD, USAGE, content, unreadable
+from reporter.cli.output import colour_argument, shown_file, tell
+from reporter.cli.table import paint, wants_colour
 from reporter.common.text import clean
 from reporter.common.yaml_text import to_yaml
 from reporter.errors import InvalidPayload
 from reporter.runctl.definitions import is_definition, load
+from reporter.verdict import adapter_files as files
 from reporter.verdict import rows
-from reporter.verdict.adapter_files import (
-    MAX_BYTES,
-    MAX_PROGRESS_BYTES,
-    decode_progress,
-    decode_result,
-)
 from reporter.verdict.facts import FileInvalid, Running
 from reporter.verdict.rows import Report
 
@@ -39,10 +32,11 @@ exit codes:
   2    usage error, or a file cannot be read
   130  Ctrl-C"""
 
-VALID, INVALID = 0, 1
 CONDITION = "Available"
 _LINK = "a symbolic link, not a regular file"
 _COLOURS = {"error": "31", "warning": "33", "note": "33"}
+Say = Callable[[str, str, str], None]
+"""Prints a remark: its place, its severity, its text."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -63,64 +57,72 @@ def run(options: argparse.Namespace) -> int:
     """Check the files, say what is wrong, and return the exit code."""
     if options.plugin and options.progress:
         options.error("--plugin and --progress cannot be used together")
-    colour = wants_colour(sys.stdout) and not options.no_color
+    colours = _COLOURS if wants_colour(sys.stdout, refused=options.no_color) else {}
+
+    def say(place: str, severity: str, text: str) -> None:
+        kind = paint(severity, colours.get(severity, ""))
+        print(f"# {place}: {kind}: {clean(text, 2048)}")
+
     plugins = [file for file in options.files if options.plugin or is_definition(file)]
-    codes = [_check_plugins(plugins, colour=colour)] if plugins else []
-    for file in options.files:
-        if file in plugins:
-            continue
-        name = shown_file(file)
-        try:
-            data, mode = _content(
-                file,
-                MAX_PROGRESS_BYTES if options.progress else MAX_BYTES,
-            )
-        except (OSError, ValueError) as error:
-            cause = error.strerror if isinstance(error, OSError) else error
-            sys.stdout.flush()
-            tell(f"cannot read {name}: {cause}")
-            codes.append(USAGE)
-            continue
-        if len(options.files) > 1:
-            print(f"---\n# {name}")
-        check = _check_progress if options.progress else _check_result
-        if warning := mode_warning(mode):
-            _say(name, "warning", warning, colour=colour)
-        linked = _is_link(file)
-        if linked:
-            advice = "the reporter does not follow it; give the file this name"
-            _say(name, "error", f"{_LINK}: {advice}", colour=colour)
-        valid, report = check(name, data, colour=colour)
-        if linked:
-            valid = False
-            report = _no_progress() if options.progress else _invalid(f"the file is {_LINK}")
-        condition = {
-            "type": CONDITION,
-            "status": report.status,
-            "reason": report.reason,
-            "message": report.message,
-        }
-        sys.stdout.write(to_yaml([condition]))
-        codes.append(VALID if valid else INVALID)
-    return max(codes)
+    codes = [_check_plugins(plugins, say)] if plugins else []
+    kind = PROGRESS if options.progress else RESULT
+    several = len(options.files) > 1
+    files = [file for file in options.files if file not in plugins]
+    return max([*codes, *(_check(file, kind, say, several=several) for file in files)])
 
 
-def _check_plugins(files: list[str], *, colour: bool) -> int:
+def _check_plugins(files: list[str], say: Say) -> int:
     """Check all definitions together: no two plugins may have one name."""
     loaded = load(files)
     for error in loaded.unread:
-        tell(f"cannot read {shown_file(str(error.filename))}: {error.strerror}")
+        tell(unreadable(error))
     for place, text in loaded.problems:
-        _say(place, "error", text, colour=colour)
+        say(place, "error", text)
     for place, definition in loaded.definitions:
         for remark in definition.remarks:
-            _say(place, "note", remark, colour=colour)
+            say(place, "note", remark)
     if not loaded.problems:
         for place, definition in loaded.definitions:
             print(f"# {place}: plugin {definition.name} is valid")
     if loaded.unread:
         return USAGE
-    return INVALID if loaded.problems else VALID
+    return FAILED if loaded.problems else GOOD
+
+
+def _check(file: str, kind: Kind, say: Say, *, several: bool) -> int:
+    name = shown_file(file)
+    try:
+        data = content(file, kind.max_bytes + 1)
+        mode = 0 if file == "-" else Path(file).stat().st_mode
+    except OSError as error:
+        sys.stdout.flush()
+        tell(unreadable(error))
+        return USAGE
+    if several:
+        print(f"---\n# {name}")
+    if warning := mode_warning(mode):
+        say(name, "warning", warning)
+    linked = _is_link(file)
+    if linked:
+        say(name, "error", f"{_LINK}: the reporter does not follow it; give the file this name")
+    for problem in problems_in(data, kind):
+        say(f"{name}: {problem.place}", problem.severity, problem.words)
+    try:
+        if linked:
+            raise InvalidPayload(f"the file is {_LINK}")
+        report, code = _report(data, kind), GOOD
+    except InvalidPayload as error:
+        # Bad progress is ignored.
+        invalid = rows.invalid(FileInvalid(str(error), None)) if kind is RESULT else None
+        report, code = invalid or rows.running(Running(), None), FAILED
+    condition = {
+        "type": CONDITION,
+        "status": report.status,
+        "reason": report.reason,
+        "message": report.message,
+    }
+    sys.stdout.write(to_yaml([condition]))
+    return code
 
 
 def mode_warning(mode: int) -> str:
@@ -133,70 +135,12 @@ def mode_warning(mode: int) -> str:
     )
 
 
-def told(problem: Problem) -> str:
-    """Return a remark with its place, for one file."""
-    where = f"line {problem.line}, column {problem.column}"
-    return f"{where}: {problem.severity}: {_words(problem)}"
-
-
-def _words(problem: Problem) -> str:
-    return f"{problem.field}: {problem.text}" if problem.field else problem.text
-
-
-def _content(file: str, limit: int) -> tuple[bytes, int]:
-    """Return what is in it, and its mode; 0 for standard input. Raises OSError and ValueError."""
-    if file == "-":
-        return _read(sys.stdin.buffer, limit), 0
-    with Path(file).open("rb") as opened:
-        return _read(opened, limit), os.fstat(opened.fileno()).st_mode
-
-
 def _is_link(file: str) -> bool:
     """Say whether it is a link where the adapter would write; those in /dev are the system's."""
     return file != "-" and not file.startswith(("/dev/", "/proc/")) and Path(file).is_symlink()
 
 
-def _check_result(name: str, data: bytes, *, colour: bool) -> tuple[bool, Report]:
-    _say_all(name, problems_in(data), colour=colour)
-    try:
-        return True, rows.result(decode_result(data))
-    except InvalidPayload as error:
-        return False, _invalid(str(error))
-
-
-def _check_progress(name: str, data: bytes, *, colour: bool) -> tuple[bool, Report]:
-    """Bad progress is ignored, so there is a condition in any case."""
-    _say_all(name, problems_in_progress(data), colour=colour)
-    try:
-        return True, rows.running(Running(), decode_progress(data))
-    except InvalidPayload:
-        return False, _no_progress()
-
-
-def _invalid(cause: str) -> Report:
-    report = rows.invalid(FileInvalid(cause, None))
-    assert report is not None
-    return report
-
-
-def _no_progress() -> Report:
-    return rows.running(Running(), None)
-
-
-def _say_all(name: str, problems: list[Problem], *, colour: bool) -> None:
-    for problem in problems:
-        place = f"{name}: line {problem.line}, column {problem.column}"
-        _say(place, problem.severity, _words(problem), colour=colour)
-
-
-def _say(place: str, severity: str, text: str, *, colour: bool) -> None:
-    kind = paint(severity, _COLOURS[severity], colour=colour)
-    print(f"# {place}: {kind}: {clean(text, 2048)}")
-
-
-def _read(file: BinaryIO, limit: int) -> bytes:
-    """One byte above the limit is enough to say that there are too many."""
-    data = b""
-    while len(data) <= limit and (more := file.read(limit + 1 - len(data))):
-        data += more
-    return data
+def _report(data: bytes, kind: Kind) -> Report:
+    if kind is RESULT:
+        return rows.result(files.decode_result(data))
+    return rows.running(Running(), files.decode_progress(data))

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 TIMEOUT = 15.0  # seconds for one request
 _SORTS = ("", "job", "jobs", "job.batch", "jobs.batch", "job.v1.batch", "jobs.v1.batch")
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
-NEEDS = "access to a cluster requires the extra [sidecar] of the package: {} is not installed"
 
 
 def cluster_arguments(
@@ -59,24 +58,23 @@ def reachable(environ: Mapping[str, str] = os.environ) -> bool:
 
 def open_cluster(options: argparse.Namespace) -> "tuple[KubeApi, str | None]":
     """Return the API and the namespace; None for all of them. Raises CannotTell."""
-    try:
-        from reporter.kube.api import KubeApi
-    except ModuleNotFoundError as error:
-        raise CannotTell(NEEDS.format(error.name)) from None
     relax = os.environ.get("KUBERNETES_RELAX_X509_STRICT", "").lower() == "true"
     files = options.kubeconfig or os.environ.get("KUBECONFIG") or "~/.kube/config"
     mounted = bool(os.environ.get("KUBERNETES_SERVICE_HOST"))
     try:
+        from reporter.kube.api import KubeApi
+
         if mounted and not options.kubeconfig and not options.context and not _some(files):
             api, namespace = KubeApi.in_cluster(relax_x509_strict=relax), _own_namespace()
         else:
             api, namespace = KubeApi.from_kubeconfig(
                 files, context=options.context, relax_x509_strict=relax
             )
+    except ModuleNotFoundError as error:
+        needed = "access to a cluster requires the extra [sidecar] of the package"
+        raise CannotTell(f"{needed}: {error.name} is not installed") from None
     except SettingsError as error:
         raise CannotTell(str(error)) from None
-    except ModuleNotFoundError as error:
-        raise CannotTell(NEEDS.format(error.name)) from None
     if getattr(options, "all_namespaces", False):
         return api, None
     return api, options.namespace or namespace or "default"

@@ -1,18 +1,19 @@
-"""`status-ctl completion`: scripts that let a shell complete commands and options.
+"""Completion in shells: `status-ctl completion` prints a stub, which asks `status-ctl __complete`.
 
-They are made from the commands' own declarations, so that they cannot lag behind; what each shell
-wants to be told is `shells`.
+The stubs are the files beside this one. They ask with the words of a line up to the one that is
+being written. The answer is a choice on a line, its meaning after a tab, and then what the shell
+may offer besides: the protocol of cobra, kubectl's library. kubectl asks the same of
+`kubectl_complete-job_verdict`.
 """
 
 import argparse
 import re
 import sys
-from collections.abc import Sequence
-from importlib import import_module
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Final
 
 from reporter.cli.exits import GOOD
-from reporter.cli.shells import Known, Option, bash, fish, zsh
 
 DESCRIPTION = """\
 Prints a completion script for your shell:
@@ -27,46 +28,67 @@ exit codes:
   0    printed
   2    usage error"""
 
-Command = tuple[str, str, str]
-"""A command's name, its module in `reporter`, and what it does in a line."""
-SHELLS: Final = ("bash", "zsh", "fish")
-_ASIDE: Final = re.compile(r" \(([^()]|\([^()]*\))*\)")
-_FILES: Final = {"FILE": "file", "PATH": "file", "DIR": "folder"}
+_FILES, _NOTHING, _FOLDERS = ":0", ":4", ":16"
+_KINDS: Final = {"FILE": _FILES, "PATH": _FILES, "DIR": _FOLDERS}
+_ASIDE: Final = re.compile(r" \(([^()]|\([^()]*\))*\)|;.*", re.DOTALL)
+_OWN: Final = {
+    "-h": "show this help",
+    "--help": "show this help",
+    "--version": "show the version",
+}
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("shell", choices=SHELLS, help="the shell")
+    parser.add_argument("shell", choices=("bash", "zsh", "fish"), help="the shell")
 
 
 def run(options: argparse.Namespace) -> int:
     """Print the script and return the exit code."""
-    script = {"bash": bash, "zsh": zsh, "fish": fish}[options.shell]
-    sys.stdout.write(script(known(options.commands)))
+    sys.stdout.write(Path(__file__).with_suffix(f".{options.shell}").read_text())
     return GOOD
 
 
-def known(commands: Sequence[Command]) -> list[Known]:
-    """Ask every command what it takes."""
-    return [known_of(command) for command in commands]
+def answer(
+    words: Sequence[str],
+    commands: dict[str, str],
+    parser_of: Callable[[str], argparse.ArgumentParser],
+) -> list[str]:
+    """Return the lines for the last word, which may be empty; `commands` have their summaries."""
+    *before, word = words or [""]
+    if not before:
+        return _fitting(word, commands | _OWN)
+    name, *given = before
+    if name not in commands:
+        return [_NOTHING]
+    if "--" in given:
+        return [_FILES]
+    flag, equals, _ = word.partition("=")
+    flags, operand = dict[str, str](), None
+    for action in parser_of(name)._actions:
+        if not action.option_strings:
+            operand = action
+            continue
+        # In a few words: no asides, no second half.
+        flags |= dict.fromkeys(action.option_strings, _ASIDE.sub("", action.help or ""))
+        if action.nargs == 0:
+            continue
+        if equals and flag in action.option_strings:
+            return _values(word, action, f"{flag}=")
+        optional = action.nargs == argparse.OPTIONAL and word.startswith("-")
+        if given and given[-1] in action.option_strings and not optional:
+            return _values(word, action)
+    if word.startswith("-"):
+        return _fitting(word, flags)
+    return [_NOTHING] if operand is None else _values(word, operand)
 
 
-def known_of(command: Command) -> Known:
-    """Ask a command what it takes."""
-    name, module, summary = command
-    parser = argparse.ArgumentParser(prog=name)
-    import_module(f"reporter.{module}").arguments(parser)
-    options, words, operand = list[Option](), tuple[str, ...](), ""
-    for action in parser._actions:
-        choices = tuple(map(str, action.choices or ()))
-        kind = _FILES.get(str(action.metavar), "")
-        if action.option_strings:
-            # In a few words: no asides, no second half.
-            meaning = _ASIDE.sub("", action.help or "").split(";")[0]
-            flags = tuple(action.option_strings)
-            options.append(Option(flags, meaning, action.nargs, choices, kind))
-        elif action.nargs == argparse.REMAINDER:
-            operand = "command"
-        else:
-            words, operand = choices, kind or "other"
-    return Known(name, summary, tuple(options), words, operand)
+def _values(word: str, action: argparse.Action, before: str = "") -> list[str]:
+    remainder = action.nargs == argparse.REMAINDER
+    besides = _FILES if remainder else _KINDS.get(str(action.metavar), _NOTHING)
+    return _fitting(word, {f"{before}{each}": "" for each in action.choices or ()}, besides)
+
+
+def _fitting(word: str, offered: Mapping[str, str], besides: str = _NOTHING) -> list[str]:
+    fitting = [(name, text) for name, text in offered.items() if name.startswith(word)]
+    return [*(f"{name}\t{text}" if text else name for name, text in fitting), besides]

@@ -1,7 +1,9 @@
-"""Exit codes, the same for every command, and the errors that stand for one of them."""
+"""Exit codes, the same for every command, the errors that stand for one, and input files."""
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Final
 
 GOOD: Final = 0
@@ -20,12 +22,29 @@ class Terminated(KeyboardInterrupt):
 class CannotTell(Exception):
     """There is no answer: nobody can be reached, nothing is shown to us, no such thing.
 
-    Its lines go to standard error, the exit code is 4.
+    Its lines go to standard error.
     """
+
+    code = CANNOT_TELL
 
 
 class Unusable(Exception):
-    """What was given cannot be read or does not fit. Its lines are told, the exit code is 2."""
+    """What was given cannot be read or does not fit. Its lines go to standard error."""
+
+    code = USAGE
+
+
+def content(name: str, most: int = -1) -> bytes:
+    """Return the first bytes of a file (`-`: standard input). Raises OSError with its name."""
+    try:
+        if name == "-":
+            return sys.stdin.buffer.read(most)
+        with Path(name).open("rb") as opened:
+            return opened.read(most)
+    except OSError as error:
+        # `open` says what it could not open, `read` does not.
+        error.filename = "standard input" if name == "-" else name
+        raise
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """JUnit's XML, as pipelines read it."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Literal, NamedTuple
 from xml.sax.saxutils import escape, quoteattr
@@ -25,10 +26,7 @@ def junit(suites: Iterable[tuple[str, Sequence[Case]]]) -> Iterator[str]:
     yield '<?xml version="1.0" encoding="UTF-8"?>'
     yield "<testsuites>"
     for name, cases in suites:
-        counts = {
-            word: sum(case.outcome == word for case in cases)
-            for word in ("failure", "error", "skipped")
-        }
+        counts = Counter(case.outcome for case in cases)
         yield (
             f'  <testsuite name={_attribute(name)} tests="{len(cases)}" '
             f'failures="{counts["failure"]}" errors="{counts["error"]}" '

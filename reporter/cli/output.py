@@ -1,6 +1,6 @@
-"""The forms of output: `-o table|wide|json|yaml|name`, and colours. The data comes from others.
+"""What a command says: data on standard output, in the form of `-o`, and words on standard error.
 
-Only data goes to standard output.
+The data comes from others.
 """
 
 import argparse
@@ -50,6 +50,18 @@ def colour_argument(parser: argparse.ArgumentParser) -> None:
 def colours(options: argparse.Namespace) -> Mapping[str, str]:
     """Return the colours of words, none where colours are not welcome."""
     return STATUS_COLOURS if wants_colour(sys.stdout, refused=options.no_color) else {}
+
+
+def tell(text: str) -> None:
+    """Say it on standard error, each line made safe for a terminal."""
+    for at, line in enumerate(text.splitlines() or [""]):
+        kept = line[: len(line) - len(line.lstrip(" "))] + clean(line, 4096)
+        print(f"status-ctl: {kept}" if at == 0 else kept, file=sys.stderr, flush=True)
+
+
+def shown_file(name: str) -> str:
+    """Return the name of a file as it is said, `-` as standard input."""
+    return "standard input" if name == "-" else clean(name, 512, "''")
 
 
 def put(lines: Iterable[str]) -> None:

@@ -1,4 +1,7 @@
-"""Text in columns as wide as a terminal shows it. The meaning of the text is not known here."""
+"""Text as wide as a terminal shows it: in columns, in colour, or in a line that is written over.
+
+The meaning of the text is not known here.
+"""
 
 import os
 import unicodedata
@@ -109,3 +112,27 @@ def terminal_lines(out: TextIO) -> int:
         return os.get_terminal_size(out.fileno()).lines or 24
     except OSError:
         return 24
+
+
+class Bar:
+    """One line that is written over while a command waits; nothing where it could not be."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out, self._shown = out, False
+
+    def put(self, line: str) -> bool:
+        """Show it in place of what was shown; return whether it can be."""
+        columns = terminal_columns(self._out)
+        if columns is None or not redraws(self._out):
+            return False
+        self._shown = True  # before it is: Ctrl-C may come in between
+        self._out.write(f"\r\033[K{cut(line, columns - 1)}")
+        self._out.flush()
+        return True
+
+    def clear(self) -> None:
+        """Take it away."""
+        if self._shown:
+            self._out.write("\r\033[K")
+            self._out.flush()
+            self._shown = False

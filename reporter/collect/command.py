@@ -10,7 +10,7 @@ from pathlib import Path
 
 from reporter.cli import output as show
 from reporter.cli.exits import FAILED, GOOD, INTERRUPTED, Unusable, reading_input
-from reporter.cli.messages import tell
+from reporter.cli.output import tell
 from reporter.cli.table import table
 from reporter.collect import gatherers
 from reporter.collect.gatherers import Gatherer, GathererRecord, add_options, chosen_limits, run_all

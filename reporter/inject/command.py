@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from reporter.cli.exits import FAILED, GOOD, Unusable, reading_input
-from reporter.cli.image import image_argument
-from reporter.cli.messages import tell
+from reporter.cli.options import image_argument
+from reporter.cli.output import tell
 from reporter.common import label_selector
 from reporter.common.defaults import RESULTS_PATH
 from reporter.common.lifecycle import discard_output

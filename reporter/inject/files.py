@@ -6,8 +6,7 @@ from errno import ENOENT
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from reporter.cli.content import content
-from reporter.cli.exits import Unusable
+from reporter.cli.exits import Unusable, content
 
 SUFFIXES: Final = (".yaml", ".yml", ".json")
 

@@ -11,7 +11,7 @@ from typing import Any
 from reporter.cli import output as show
 from reporter.cli.cluster import TIMEOUT, asking, cluster_arguments, open_cluster
 from reporter.cli.exits import GOOD
-from reporter.cli.messages import tell
+from reporter.cli.output import tell
 from reporter.cli.table import table, terminal_columns
 from reporter.common.objects import epoch, section, text
 from reporter.jobs.finding import Object

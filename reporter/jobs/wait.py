@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from reporter.cli import output as show
-from reporter.cli.bar import Bar
 from reporter.cli.cluster import TIMEOUT, job_name, open_cluster, said
 from reporter.cli.exits import CANNOT_TELL, FAILED, GOOD, TIME_OVER, CannotTell
-from reporter.cli.messages import tell
-from reporter.cli.table import paint
+from reporter.cli.output import tell
+from reporter.cli.table import Bar, paint
 from reporter.common.objects import section, text
 from reporter.common.text import clean
 from reporter.errors import Forbidden, InvalidRequest, KubeError, NotFound, Unauthorized

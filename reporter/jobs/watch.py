@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NoReturn
 from reporter.cli import output as show
 from reporter.cli.cluster import TIMEOUT, said
 from reporter.cli.exits import CannotTell
-from reporter.cli.messages import tell
+from reporter.cli.output import tell
 from reporter.common.objects import section, text
 from reporter.errors import Forbidden, InvalidRequest, KubeError, Silence, Unauthorized
 from reporter.jobs.finding import Object

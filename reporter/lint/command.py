@@ -8,7 +8,7 @@ from contextlib import closing
 from reporter.cli import output as show
 from reporter.cli.cluster import TIMEOUT, asking, cluster_arguments, open_cluster
 from reporter.cli.exits import FAILED, GOOD, reading_input
-from reporter.cli.messages import tell
+from reporter.cli.output import tell
 from reporter.cli.table import paint, wants_colour
 from reporter.common.objects import section, text
 from reporter.inject.files import add_files

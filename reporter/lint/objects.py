@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reporter.cli.content import content
-from reporter.cli.messages import shown_file
+from reporter.cli.exits import content
+from reporter.cli.output import shown_file
 from reporter.inject.files import manifest_files
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from reporter.cli import output as show
 from reporter.cli.cluster import asking, cluster_arguments, open_cluster, said
 from reporter.cli.exits import CANNOT_TELL, GOOD, INTERRUPTED, CannotTell
-from reporter.cli.messages import tell
-from reporter.cli.quantities import length, wait_time
+from reporter.cli.options import length, wait_time
+from reporter.cli.output import tell
 from reporter.common.text import clean
 from reporter.errors import KubeError
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 from reporter.cli import output as show
 from reporter.cli.exits import FAILED, GOOD
 from reporter.cli.junit import Case, junit
-from reporter.cli.messages import tell
+from reporter.cli.output import tell
 from reporter.cli.table import table, terminal_columns
 from reporter.collect.snapshot.rights import PLUGIN
 from reporter.common.text import clean

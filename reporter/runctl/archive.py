@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import BinaryIO, Final, TypeVar, cast
 
 from reporter.cli.exits import CannotTell
-from reporter.cli.messages import tell
+from reporter.cli.output import tell
 from reporter.run.names import is_run_name
 from reporter.runctl import origin
 from reporter.runctl.download import download

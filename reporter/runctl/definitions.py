@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from errno import ENOENT
 from pathlib import Path
 
-from reporter.cli.content import content
-from reporter.cli.exits import Unusable, unreadable
-from reporter.cli.messages import shown_file
+from reporter.cli.exits import Unusable, content, unreadable
+from reporter.cli.output import shown_file
 from reporter.run.definition import Definition, doubled
 
 SUFFIXES = (".yaml", ".yml")

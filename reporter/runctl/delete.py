@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from reporter.cli import cluster
 from reporter.cli.exits import FAILED, GOOD, CannotTell
-from reporter.cli.messages import tell
-from reporter.cli.quantities import wait_time
+from reporter.cli.options import wait_time
+from reporter.cli.output import tell
 from reporter.common.objects import text
 from reporter.errors import NotFound
 from reporter.run.view import over, uploaded

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO, TextIO
 
 from reporter.cli import output as show
-from reporter.cli.bar import Bar
 from reporter.cli.exits import CannotTell
+from reporter.cli.table import Bar
 from reporter.common.objects import number, section, text
 from reporter.common.text import clean
 from reporter.run.view import over

@@ -3,9 +3,9 @@
 import time
 from collections.abc import Callable
 
-from reporter.cli.bar import Bar
 from reporter.cli.exits import FAILED, GOOD, TIME_OVER, CannotTell
-from reporter.cli.messages import tell
+from reporter.cli.output import tell
+from reporter.cli.table import Bar
 from reporter.run.pod_status import ReadOutcome
 from reporter.run.remarks import ending
 from reporter.run.view import Document, Look, Row, counts, over, rows

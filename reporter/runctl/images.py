@@ -3,8 +3,8 @@
 import argparse
 
 from reporter.cli.exits import GOOD
-from reporter.cli.image import image_argument
-from reporter.cli.messages import tell
+from reporter.cli.options import image_argument
+from reporter.cli.output import tell
 from reporter.run.definition import KUBERNETES_VERSION
 from reporter.runctl.definitions import definition_options, load_chosen
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from reporter.cli import cluster
 from reporter.cli.exits import GOOD, CannotTell
-from reporter.cli.messages import tell
+from reporter.cli.output import tell
 from reporter.common.objects import items, section, text
 from reporter.common.retry import next_delay
 from reporter.common.text import clean

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, NoReturn, Protocol
 
 from reporter.cli import cluster
 from reporter.cli.exits import CannotTell
-from reporter.cli.messages import tell
-from reporter.cli.quantities import length
+from reporter.cli.options import length
+from reporter.cli.output import tell
 from reporter.common.private_file import as_file
 from reporter.run.connection_file import ConnectionFile, UnusableFile
 from reporter.run.names import is_run_name

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 
 from reporter.cli import output as show
 from reporter.cli.exits import FAILED, GOOD, USAGE, CannotTell
-from reporter.cli.messages import tell
+from reporter.cli.output import tell
 from reporter.common.objects import number, text
 from reporter.common.private_file import sync_directory
 from reporter.runctl import origin

@@ -11,8 +11,8 @@ from reporter.cli import cluster
 from reporter.cli import output as show
 from reporter.cli.exits import FAILED, GOOD, TIME_OVER, USAGE, CannotTell
 from reporter.cli.interrupt import at_once
-from reporter.cli.messages import tell
-from reporter.cli.quantities import length
+from reporter.cli.options import length
+from reporter.cli.output import tell
 from reporter.errors import Forbidden
 from reporter.run.definition import Definition
 from reporter.run.names import is_run_name

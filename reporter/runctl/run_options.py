@@ -7,8 +7,7 @@ from string import ascii_lowercase
 from typing import TYPE_CHECKING
 
 from reporter.cli.cluster import TIMEOUT, asking
-from reporter.cli.image import image_argument
-from reporter.cli.quantities import count, length, size
+from reporter.cli.options import count, image_argument, length, size
 from reporter.run.definition import Definition
 from reporter.run.options import RunOptions
 from reporter.run.plan import DEFAULT_TIMEOUT, LONGEST_TIMEOUT

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from reporter.cli import cluster
 from reporter.cli import output as show
 from reporter.cli.interrupt import termination_too
-from reporter.cli.messages import tell
+from reporter.cli.output import tell
 from reporter.common.objects import text
 from reporter.errors import KubeError
 from reporter.run.destination import read_destination

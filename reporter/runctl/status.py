@@ -4,7 +4,7 @@ import argparse
 
 from reporter.cli import output as show
 from reporter.cli.exits import CannotTell
-from reporter.cli.messages import tell
+from reporter.cli.output import tell
 from reporter.runctl import exit_code as run_exit
 from reporter.runctl import origin
 from reporter.runctl.table import put_run

@@ -5,8 +5,7 @@ import argparse
 import time
 from ssl import PROTOCOL_TLS_CLIENT, SSLContext, SSLError
 
-from reporter.cli.content import content
-from reporter.cli.exits import unreadable
+from reporter.cli.exits import content, unreadable
 from reporter.run.destination import LONGEST_URL, expires_too_soon, read_destination
 from reporter.run.duration import longest
 from reporter.run.options import RunOptions, UploadTo

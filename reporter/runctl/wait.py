@@ -6,8 +6,8 @@ import sys
 from reporter.cli import cluster
 from reporter.cli import output as show
 from reporter.cli.exits import TIME_OVER
-from reporter.cli.messages import tell
-from reporter.cli.quantities import length
+from reporter.cli.options import length
+from reporter.cli.output import tell
 from reporter.errors import KubeError, Unavailable
 from reporter.run.names import is_run_name
 from reporter.run.view import Look

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from reporter.cli import output as show
 from reporter.cli.exits import CannotTell
-from reporter.cli.messages import tell
+from reporter.cli.output import tell
 from reporter.cli.table import cut, redraws, terminal_columns, terminal_lines, width
 from reporter.common.objects import stamp
 from reporter.common.text import clean

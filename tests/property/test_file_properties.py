@@ -5,7 +5,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reporter.author.problems import problems_in, problems_in_progress
+from reporter.author.problems import PROGRESS, RESULT, problems_in
 from reporter.common.json_scan import Malformed, document
 from reporter.common.json_values import pieces
 from reporter.errors import InvalidPayload
@@ -110,13 +110,10 @@ fields = st.dictionaries(st.sampled_from([*RESULT_FIELDS, *PROGRESS_FIELDS]), js
 @given(st.binary() | damaged().map(str.encode) | fields.map(json.dumps).map(str.encode))
 def test_explanation_and_decoder_agree(data):
     """The explanation has an error exactly where the decoder refuses."""
-    for decode, explain in (
-        (decode_result, problems_in),
-        (decode_progress, problems_in_progress),
-    ):
+    for decode, kind in ((decode_result, RESULT), (decode_progress, PROGRESS)):
         try:
             decode(data)
             refused = False
         except InvalidPayload:
             refused = True
-        assert refused == any(problem.severity == "error" for problem in explain(data))
+        assert refused == any(problem.severity == "error" for problem in problems_in(data, kind))

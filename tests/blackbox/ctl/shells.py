@@ -118,7 +118,7 @@ class Keys:
         """Type a line and TAB."""
         os.write(self._terminal, line.encode() + b"\t" + REPORT)
         told = b""
-        while b"=" not in told or not told.endswith(b"\n"):
+        while not re.search(rb"(?m)^=.*\n\Z", told):
             ready, _, _ = select.select([self._reports], [], [], BOUND)
             assert ready, self._shown
             piece = os.read(self._reports, 65536)

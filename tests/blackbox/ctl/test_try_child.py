@@ -2,49 +2,13 @@
 
 import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
-import yaml
 
 from tests import forked
 from tests.blackbox.ctl.trying import BOUND, STATUS_CTL, SUCCESS, finish, started, status_ctl_try
-
-WITHOUT_WAITID = """
-import os, runpy, sys
-del os.waitid
-sys.argv = sys.argv[1:]
-runpy.run_path(sys.argv[0], run_name="__main__")
-"""
-
-
-"""As on macOS before Python 3.13."""
-
-
-@pytest.mark.parametrize(
-    ("script", "code", "reason"),
-    [
-        (SUCCESS + "sleep 0.2", 0, "Fine"),
-        ("exit 3", 3, "AdapterExitedWithError"),
-        ("sleep 600 & exit 3", 3, "AdapterExitedWithError"),
-    ],
-    ids=["a result", "an early end", "something is left running"],
-)
-def test_a_system_that_cannot_wait_without_reaping(script, code, reason):
-    """The end is seen all the same, and ends what the command has left running."""
-    process = subprocess.run(
-        [sys.executable, "-c", WITHOUT_WAITID, *STATUS_CTL, "try", "--", "sh", "-c", script],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=BOUND,
-    )
-
-    (condition,) = yaml.safe_load(process.stdout)["status"]["conditions"]
-    assert (code, reason) == (process.returncode, condition["reason"])
 
 
 def eventually(what, *arguments):
@@ -206,3 +170,10 @@ def test_the_adapter_reads_an_empty_standard_input():
     run = status_ctl_try("--", "sh", "-c", f'[ -z "$(cat)" ] && {SUCCESS}')
 
     assert 0 == run.code
+
+
+def test_no_thread_runs_where_the_adapter_is_forked():
+    """What it calls before exec could wait for ever for a lock of such a thread."""
+    run = status_ctl_try("--", "sh", "-c", f"grep Threads /proc/$PPID/status >&2; {SUCCESS}")
+
+    assert (0, ["Threads:", "1"]) == (run.code, run.err.split())

@@ -76,6 +76,12 @@ def test_no_place_is_told_with_its_reason(tmp_path, mounts, cause):
     assert cause == str(refused.value)
 
 
+def test_a_system_without_such_files_has_no_place(tmp_path):
+    """As macOS."""
+    with pytest.raises(NoMemoryCgroup, match="no memory controller is mounted"):
+        MemoryCgroup.make(2**20, mounts=tmp_path / "none", own=tmp_path / "none")
+
+
 @pytest.mark.parametrize(
     ("version", "file", "text", "expected"),
     [

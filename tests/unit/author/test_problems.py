@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from reporter.author.problems import Problem, problems_in, problems_in_progress
+from reporter.author.problems import PROGRESS, Problem, problems_in
 from reporter.verdict.adapter_files import MAX_BYTES, MAX_PROGRESS_BYTES
 
 EITHER = "must be either 'success' or 'failure'"
@@ -27,6 +27,10 @@ def test_a_fine_file_needs_no_words():
             b" " * (MAX_BYTES + 1),
             [Problem("error", 1, 1, "", "larger than 1048576 bytes")],
             id="too large",
+        ),
+        pytest.param(b"", [Problem("error", 1, 1, "", "the document is empty")], id="empty"),
+        pytest.param(
+            b"[]", [Problem("error", 1, 1, "", "the top level must be an object")], id="a list"
         ),
         pytest.param(
             b'{\n "message": 5,\n "status": "ok"\n}',
@@ -202,4 +206,4 @@ def test_texts_that_will_be_cut_are_named_with_their_size():
 )
 def test_every_remark_about_progress_has_its_place(data, expected):
     """As in a result file."""
-    assert expected == problems_in_progress(data)
+    assert expected == problems_in(data, PROGRESS)

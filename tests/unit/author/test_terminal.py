@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import yaml
 
-from reporter.author.terminal import JobInMemory, Timeline, wants_colour
+from reporter.author.terminal import JobInMemory, Timeline
 from reporter.sidecar.job import JobCondition
 from reporter.verdict.case import Observation
 from reporter.verdict.condition import Attempt, Statement
@@ -142,24 +142,3 @@ def test_colours_are_for_terminals_only(out):
     Timeline(out, colour=True).published(statement(FINE, 1.0), 0.0)
 
     assert "\x1b[32mTrue   \x1b[0m  yes" in out.getvalue()
-
-
-@pytest.mark.parametrize(
-    ("terminal", "environ", "expected"),
-    [
-        (True, {}, True),
-        (True, {"TERM": "xterm"}, True),
-        (True, {"NO_COLOR": "1"}, False),
-        (True, {"NO_COLOR": ""}, True),
-        (True, {"TERM": "dumb"}, False),
-        (False, {}, False),
-    ],
-)
-def test_colours_are_asked_for(terminal, environ, expected):
-    """On a terminal, unless NO_COLOR is set to something."""
-
-    class Out(io.StringIO):
-        def isatty(self):
-            return terminal
-
-    assert expected == wants_colour(Out(), environ)

@@ -27,7 +27,7 @@ def test_every_code_of_a_finding_is_listed():
     assert codes <= listed
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
 def test_the_table_of_exit_codes_is_that_of_the_help(command):
     """What 0 and 1 mean is said, and the others are named, where the command's help has them."""
     module = importlib.import_module(f"reporter.{command.module}")
@@ -43,7 +43,7 @@ def test_the_table_of_exit_codes_is_that_of_the_help(command):
     assert ("143" in module.DESCRIPTION) == any("143: SIGTERM" in row for row in rows)
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
 def test_the_page_names_the_command(command):
     """With an example."""
     parser = argparse.ArgumentParser()

@@ -1,6 +1,5 @@
 """How soon a command says its first word: what it imports decides that."""
 
-import argparse
 import json
 import os
 import subprocess
@@ -9,7 +8,6 @@ import sys
 import pytest
 
 from reporter import status_ctl as entry
-from reporter.cli.quantities import length
 
 CLUSTER = {"kubernetes", "urllib3", "yaml"}
 SCHEMAS = {"jsonschema"}
@@ -55,22 +53,6 @@ def test_no_heavy_package_is_imported(arguments, allowed):
 
     assert "argparse" in loaded
     assert set() == (CLUSTER | SCHEMAS | OTHERS) & loaded - allowed
-
-
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [("0", 0), ("90", 90), ("90s", 90), ("30m", 1800), ("48h", 172_800), ("1h30m5s", 5405)],
-)
-def test_a_length_of_time(text, seconds):
-    """As people write it."""
-    assert seconds == length(text)
-
-
-@pytest.mark.parametrize("text", ["", "soon", "-5", "1.5h", "5x", "1m1h", "1" * 13, "٣s", "h"])
-def test_what_is_no_length_of_time(text):
-    """A usage error."""
-    with pytest.raises(argparse.ArgumentTypeError, match="not a duration"):
-        length(text)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,10 @@
-"""Lengths of time, sizes and counts as people write them."""
+"""What options of several commands take: lengths of time, sizes, counts, and our image."""
 
 import argparse
+import os
 import re
+
+from reporter import __version__
 
 _LENGTH = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?|(\d+)")
 _SIZE = re.compile(r"([0-9]+)(k|M|G|T|Ki|Mi|Gi|Ti)?")
@@ -44,3 +47,12 @@ def count(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= 9 and int(text)):
         raise argparse.ArgumentTypeError(f"not a number of at least 1: {text!r}")
     return int(text)
+
+
+def image_argument(parser: "argparse._ActionsContainer") -> None:
+    """Declare `--image`."""
+    parser.add_argument(
+        "--image",
+        default=os.environ.get("STATUS_CTL_IMAGE") or f"status-reporter:{__version__}",
+        help="the status reporter's image (default: %(default)s, or STATUS_CTL_IMAGE)",
+    )
