@@ -1,9 +1,12 @@
-"""What a diagnosis is made from, and the findings it consists of."""
+"""A finding of `explain`, and the words that several of them share."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
+
+from reporter.common.objects import epoch, items, number, section, text
+from reporter.verdict.condition import REPORTER
 
 Object = Mapping[str, Any]
 
@@ -32,25 +35,9 @@ class Finding:
     about: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Objects:
-    """What was read of the cluster. `now` is Unix seconds.
-
-    `events` are of the Job and its Pods; `logs` are the ends of the reporters' logs by Pod;
-    `unread` says what could not be read and why.
-    """
-
-    job: Object
-    pods: Sequence[Object]
-    now: float
-    events: Sequence[Object] = ()
-    logs: Mapping[str, str] = field(default_factory=dict)
-    unread: Mapping[str, str] = field(default_factory=dict)
-
-
-def problem(code: str, what: str, todo: str = "", *evidence: str) -> Finding:
+def problem(code: str, what: str, todo: str = "", *evidence: str, about: str = "") -> Finding:
     """Make a finding about something that is in the way."""
-    return Finding(code, Weight.PROBLEM, what, todo, tuple(filter(None, evidence)))
+    return Finding(code, Weight.PROBLEM, what, todo, tuple(filter(None, evidence)), about)
 
 
 def warning(code: str, what: str, todo: str = "", *evidence: str) -> Finding:
@@ -58,6 +45,49 @@ def warning(code: str, what: str, todo: str = "", *evidence: str) -> Finding:
     return Finding(code, Weight.WARNING, what, todo, tuple(filter(None, evidence)))
 
 
-def info(code: str, what: str, todo: str = "", *evidence: str) -> Finding:
+def info(code: str, what: str, todo: str = "") -> Finding:
     """Make a finding about something that is as it should be, or that only explains."""
-    return Finding(code, Weight.INFO, what, todo, tuple(filter(None, evidence)))
+    return Finding(code, Weight.INFO, what, todo)
+
+
+def joined(*words: str) -> str:
+    """Return a reason and its message as one text, whichever of them there is."""
+    return ": ".join(filter(None, words))
+
+
+def exit_words(code: int | None, reason: str, message: str) -> str:
+    """Return in words how a run ended."""
+    said = joined(reason, message)
+    return f"exit code {code or 0}" + (f" ({said})" if said else "")
+
+
+def true_condition(found: Object, *kinds: str) -> Object:
+    """Return the first condition of these types that is true; an empty one without."""
+    for condition in items(section(found, "status"), "conditions"):
+        if text(condition, "type") in kinds and text(condition, "status") == "True":
+            return condition
+    return {}
+
+
+def last_event(events: Sequence[Object], *reasons: str) -> str:
+    """Return the newest event with one of these reasons in words, or an empty string.
+
+    The reporter's own Events are skipped: their reasons may be the adapter's.
+    """
+    fitting = [
+        event
+        for event in events
+        if text(event, "reason") in reasons and text(event, "reportingComponent") != REPORTER
+    ]
+    if not fitting:
+        return ""
+    newest = max(fitting, key=event_time)
+    times = number(newest, "count") or number(section(newest, "series"), "count") or 1
+    often = f" ({times} times)" if times > 1 else ""
+    return f"{text(newest, 'reason')}: {text(newest, 'message')}{often}"
+
+
+def event_time(event: Object) -> float:
+    """Return when an Event was last seen, in epoch seconds; 0 where it does not say."""
+    stamps = (text(event, "lastTimestamp"), text(event, "eventTime"), text(event, "firstTimestamp"))
+    return next((at for stamp in stamps if (at := epoch(stamp))), 0.0)

@@ -11,7 +11,7 @@ from typing import Any
 
 from reporter.common.objects import section, stamp, text
 from reporter.jobs.finding import Object
-from reporter.jobs.written_verdict import written_verdicts
+from reporter.jobs.job import written_verdicts
 from reporter.reap.owed import Owed
 from reporter.reap.situation import (
     NodeLook,

@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 
 from reporter.common.objects import items, section, text
 from reporter.jobs.finding import Object
+from reporter.jobs.job import written_verdicts
 from reporter.jobs.setting import LABEL, Setup, find_setups
-from reporter.jobs.written_verdict import written_verdicts
 from reporter.verdict.case import Policy
 from reporter.verdict.condition import DEFAULT_TYPE
 from reporter.verdict.facts import Form

@@ -143,14 +143,14 @@ PODS = {
     ),
     "missing rights": (
         pod(),
-        {"logs": {POD: f'{{"message":"Started"}}\n{REFUSED}\n'}},
+        {"log": f'{{"message":"Started"}}\n{REFUSED}\n'},
         "missing-rights",
         "The reporter lacks permissions",
         "jobs/status: get, patch",
     ),
     "the API server is out of reach": (
         pod(),
-        {"logs": {POD: failed("unavailable", "timed out")}},
+        {"log": failed("unavailable", "timed out")},
         "not-written",
         "The reporter's container 'status-reporter' of Pod validate-x7k2p could not write to the "
         "Job.",
@@ -158,27 +158,21 @@ PODS = {
     ),
     "a webhook refuses the write": (
         pod(),
-        {"logs": {POD: failed("refused", "denied by policy")}},
+        {"log": failed("refused", "denied by policy")},
         "not-written",
         "could not write to the Job.",
         "admission policy",
     ),
     "the reporter has another Job's name": (
         pod(),
-        {"logs": {POD: logged("No such Job: check JOB_NAME and JOB_NAMESPACE", job="x")}},
+        {"log": logged("No such Job: check JOB_NAME and JOB_NAMESPACE", job="x")},
         "not-written",
         "could not write to the Job.",
         "kubectl logs",
     ),
     "no link to the aggregator": (
         pod(),
-        {
-            "logs": {
-                POD: logged(
-                    "No link to the aggregator: invalid settings", problems=["CA_CERT: ..."]
-                )
-            }
-        },
+        {"log": logged("No link to the aggregator: invalid settings", problems=["CA_CERT: ..."])},
         "link",
         "has problems with the link to the aggregator. The condition on the Job does not depend",
         "AGGREGATOR_URL",
@@ -273,7 +267,7 @@ def test_the_newest_log_line_that_tells_the_refusal_is_evidence():
         (REFUSED, "Request failed: ... is forbidden: User ..."),
         ("warning  403 Forbidden: jobs", "warning  403 Forbidden: jobs"),
     ):
-        found = explain(job(), pod(), logs={POD: f"{line}\nnoise"})
+        found = explain(job(), pod(), log=f"{line}\nnoise")
 
         assert [(said,)] == [each.evidence for each in found if each.code == "missing-rights"]
 
@@ -303,7 +297,7 @@ def test_the_newest_log_line_that_tells_the_refusal_is_evidence():
 def test_what_the_log_of_a_running_reporter_tells(lines, codes):
     """Its newest word counts: what worked later is no trouble any more."""
     made = job(rows.running(Running(), None), final=False)
-    found = {each.code for each in explain(made, pod(), logs={POD: "\n".join(lines)})}
+    found = {each.code for each in explain(made, pod(), log="\n".join(lines))}
 
     assert codes == found & {"not-written", "missing-rights", "link"}
 
@@ -316,7 +310,7 @@ def test_what_the_log_of_a_running_reporter_tells(lines, codes):
 def test_a_job_that_the_reporter_never_saw(state, told):
     """Native, it idles and ends well; classic, its exit code is told with the same words."""
     line = logged("No such Job: check JOB_NAME and JOB_NAMESPACE", job="nobody")
-    found = explain(job(), pod(terminated(0), reporter=state), logs={POD: line})
+    found = explain(job(), pod(terminated(0), reporter=state), log=line)
     codes = {each.code for each in found}
 
     assert told == ("not-written" in codes)
@@ -326,8 +320,8 @@ def test_a_job_that_the_reporter_never_saw(state, told):
 def test_the_last_word_of_a_reporter_needs_no_rights_any_more():
     """With a link its log is read after the verdict, too; old refusals are no news then."""
     made = job(rows.timeout(300))
-    logs = {POD: "\n".join([REFUSED, logged("Not delivered to the aggregator", text="late")])}
-    found = {each.code: each for each in explain(made, pod(terminated(1)), logs=logs)}
+    log = "\n".join([REFUSED, logged("Not delivered to the aggregator", text="late")])
+    found = {each.code: each for each in explain(made, pod(terminated(1)), log=log)}
 
     assert "missing-rights" not in found
     assert ("Not delivered to the aggregator: late",) == found["link"].evidence

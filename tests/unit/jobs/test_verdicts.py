@@ -5,7 +5,7 @@ import json
 import pytest
 
 from reporter.jobs.finding import Weight
-from reporter.jobs.job import standing
+from reporter.jobs.job import JobView
 from reporter.verdict import rows
 from reporter.verdict.annotation import shown_container
 from reporter.verdict.facts import Container, Running, Terminated, Waiting
@@ -283,7 +283,7 @@ def test_a_condition_of_an_older_reporter():
     made["status"]["conditions"] = [
         {"type": "Available", "status": "False", "reason": "AdapterTimeout", "message": "m"}
     ]
-    (verdict,) = standing(made)
+    (verdict,) = JobView(made).verdicts
     first, *_ = explain(made, pod())
 
     assert (None, "") == (verdict.final, verdict.row)
@@ -295,7 +295,7 @@ def test_a_foreign_condition_is_not_ours():
     """Neither the Job controller's nor somebody else's."""
     made = without_reporter(job(conditions=[COMPLETE, {"type": "Mine", "status": "True"}]))
 
-    assert [] == standing(made)
+    assert [] == JobView(made).verdicts
 
 
 @pytest.mark.parametrize("reason", ["AdapterExitedWithError", "AdapterMissingResults", "Odd"])
@@ -328,4 +328,4 @@ def test_an_annotation_that_is_not_ours():
         "status-reporter.io/run-status": json.dumps({"status": "running"}),
     }
 
-    assert [] == standing(made)
+    assert [] == JobView(made).verdicts

@@ -4,8 +4,8 @@ import copy
 import json
 
 from reporter.common.objects import epoch
-from reporter.jobs.finding import Objects
-from reporter.jobs.job import findings
+from reporter.jobs.check_job import Look, findings
+from reporter.jobs.job import JobView
 from reporter.verdict.facts import Terminated
 from reporter.verdict.payloads import ResultPayload
 from tests.fakekube import make_job, make_pod, waiting
@@ -65,8 +65,8 @@ def event(reason, message, name=POD, **more):
     }
 
 
-def explain(made, *pods, events=(), logs=None, unread=None):
-    return findings(Objects(made, pods, NOW, events, logs or {}, unread or {}))
+def explain(made, *pods, events=(), log="", unread=None):
+    return findings(Look(JobView(made), pods, NOW, events, log, unread or {}))
 
 
 def setting(made, name, value):
