@@ -6,7 +6,7 @@ Which families a program has is not known here.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 
 from prometheus_client import CollectorRegistry, disable_created_metrics
@@ -28,7 +28,7 @@ class Page(NamedTuple):
 class Collected(Protocol):
     """Something that yields families of metrics."""
 
-    def collect(self) -> Iterator[Metric]:
+    def collect(self) -> Iterable[Metric]:
         """Yield every family."""
         ...
 

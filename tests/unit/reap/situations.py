@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from reporter.reap.situation import NodeLook, Why
+from reporter.reap.decide import NodeLook, Why
 from reporter.verdict import rows
 from tests.fakekube import terminated, waiting
 from tests.unit.reap.scene import (

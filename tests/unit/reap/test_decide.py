@@ -11,9 +11,15 @@ from hypothesis import strategies as st
 
 from reporter.common.objects import epoch
 from reporter.common.schema import problems
-from reporter.reap.decide import UNKNOWN_POD, Reap
-from reporter.reap.owed import conditions_owed
-from reporter.reap.situation import NodeLook, Why, node_in_doubt, node_look
+from reporter.reap.decide import (
+    UNKNOWN_POD,
+    NodeLook,
+    Reap,
+    Why,
+    conditions_owed,
+    node_in_doubt,
+    node_look,
+)
 from reporter.verdict.annotation import decode_note, encode_note
 from reporter.verdict.condition import Attempt, Owner, owner, read_standing
 from tests.fakekube import make_job, waiting
