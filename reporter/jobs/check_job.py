@@ -7,16 +7,15 @@ from typing import Final
 
 from reporter.common.objects import items, moment, number, section, text
 from reporter.common.text import go_duration
-from reporter.jobs.check_pod import PodView, check_pod, kept_running
+from reporter.jobs.check_pod import TROUBLES, PodView, check_pod, kept_running
 from reporter.jobs.finding import (
+    FAILURES,
     Finding,
     Object,
     Weight,
-    info,
     last_event,
-    problem,
+    say,
     true_condition,
-    warning,
 )
 from reporter.jobs.job import ENDED, JobView, Outcome, WrittenVerdict, newest_pod
 from reporter.jobs.setting import MARGIN, Setup, find_setup
@@ -27,18 +26,10 @@ from reporter.verdict.pod import find_adapter
 
 LAST: Final = 5
 """So many runs of a CronJob are told."""
-_FAILURES: Final = {
-    "BackoffLimitExceeded": "its Pods failed more often than backoffLimit allows",
-    "DeadlineExceeded": "it ran longer than its activeDeadlineSeconds",
-    "PodFailurePolicy": "a rule of its podFailurePolicy ended it",
-    "FailedIndexes": "some of its indexes failed",
-    "MaxFailedIndexesExceeded": "more indexes failed than maxFailedIndexes allows",
-}
 _OF_THE_CHECK: Final = frozenset({"R", "T", "O", "I", "X", "C", ""})
 """Rows of failures of the adapter itself; an older reporter writes none."""
 _HIDDEN: Final = frozenset({"W1", "W2", "W3", "O", "I", "X"})
 """Rows that a deadline would have hidden."""
-_TROUBLES: Final = {"W1": "image-trouble", "W2": "config-trouble", "W3": "start-trouble"}
 _NO_CAUSE: Final = frozenset({"deadline", "stuck-terminating", "oom-killed", "link", "kept-alive"})
 """What keeps no reporter from writing."""
 
@@ -93,17 +84,8 @@ def findings(look: Look) -> list[Finding]:
         each.code == "settings" for each in settings
     )
     if look.pods and not verdicts and not explained and setup and setup.writes:
-        said.append(
-            problem(
-                "no-condition",
-                f"The reporter has written nothing on the Job yet (Pod {look.pod_name}).",
-                "If this lasts, see what it is waiting for: kubectl logs "
-                f"{look.pod_name} -c {setup.name}",
-            )
-        )
-    for what, why in look.unread.items():
-        said.append(warning("unread", f"The {what} could not be read: {why}"))
-    return said
+        said.append(say("no-condition", pod=look.pod_name, reporter=setup.name))
+    return said + [say("unread", what=what, why=why) for what, why in look.unread.items()]
 
 
 def _of_pod(look: Look) -> Iterator[Finding]:
@@ -132,7 +114,7 @@ def _said_again(verdict: WrittenVerdict, look: Look, of_pod: list[Finding]) -> l
     return [
         each
         for each in of_pod
-        if each.code == _TROUBLES.get(verdict.row)
+        if each.code == TROUBLES.get(verdict.row)
         and verdict.pod == look.pod_name
         and (each.about == adapter or repr(each.about) in verdict.message)
     ]
@@ -143,25 +125,11 @@ def _doubts(verdict: WrittenVerdict, look: Look) -> Iterator[Finding]:
     phase = text(section(look.pod, "status"), "phase")
     over = not look.pods or phase in {"Succeeded", "Failed"} or look.job.ended
     if verdict.running and over and "pods" not in look.unread:
-        yield problem(
-            "reporter-gone",
-            "It says that work is in progress, but nothing is running: the reporter was killed "
-            "together with its Pod and could not write the outcome.",
-            "This is all that is known; run the Job again if that is not enough. "
-            "`status-ctl reap` makes the condition final.",
-        )
+        yield say("reporter-gone")
     if verdict.pod and look.pod_name and verdict.pod != look.pod_name:
-        yield info(
-            "earlier-attempt",
-            f"This verdict belongs to an earlier attempt (Pod {verdict.pod}); "
-            f"there is now Pod {look.pod_name}.",
-        )
+        yield say("earlier-attempt", old=verdict.pod, pod=look.pod_name)
     if text(section(verdict.evidence or {}, "pod"), "look") == "forbidden":
-        yield problem(
-            "missing-rights",
-            "The reporter is not allowed to read its Pod, so only the result file counts.",
-            "Bind the Role of deploy/base to the Pod's service account (pods: get, watch).",
-        )
+        yield say("missing-rights/pod")
 
 
 def _repeats(job: JobView) -> Iterator[Finding]:
@@ -176,13 +144,7 @@ def _repeats(job: JobView) -> Iterator[Finding]:
     how = "restarts it" if restarts else "starts another Pod"
     count = "once" if limit == 1 else f"up to {limit} times, with growing pauses"
     never = "restartPolicy: Never and " if restarts else ""
-    yield info(
-        "repeated",
-        f"If the check exits with an error, the Job {how}, {count}: the verdict may change until "
-        "then.",
-        f'To stop this, kubectl patch job {job.name} -p \'{{"spec":{{"backoffLimit":0}}}}\'; for '
-        f"later Jobs, set {never}backoffLimit: 0.",
-    )
+    yield say("repeated", job=job.name, how=how, count=count, never=never)
 
 
 def _of_run(job: JobView) -> Iterator[Finding]:
@@ -194,105 +156,60 @@ def _of_run(job: JobView) -> Iterator[Finding]:
     part = "its aggregator"
     if key is not None:
         part = f"plugin {key.plugin}" + ("" if key.node == GLOBAL else f" on node {key.node}")
-    yield info(
-        "of-run",
-        f"The Job belongs to run {run} ({part}), whose status has the verdict.",
-        f"status-ctl status {run} -n {job.namespace}",
-    )
+    yield say("of-run", run=run, part=part, namespace=job.namespace)
 
 
 def _settings(job: JobView, setup: Setup | None) -> Iterator[Finding]:
     """Yield which settings cannot work, whatever the Pods do."""
     if setup is None:
-        yield problem(
-            "no-reporter",
-            "No status reporter runs in this Job's Pods, so no condition is written.",
-            "Add the sidecar to the Pod template (deploy/ has it as a kustomize component), or "
-            "check the Job's name.",
-        )
+        yield say("no-reporter")
         return
     for owner, spec in (("Job", job.spec), ("Pod", job.template)):
         limit = number(spec, "activeDeadlineSeconds")
         if limit is not None and setup.wait + MARGIN > limit:
             shorter = f"MAX_WAIT_TIME_SECONDS to at most {limit - MARGIN}, or "
-            yield warning(
+            yield say(
                 "wait-beyond-deadline",
-                f"The reporter may wait {go_duration(setup.wait)}, but the {owner}'s "
-                f"activeDeadlineSeconds ends all work after {go_duration(limit)}: that leaves "
-                "little time to report an adapter that hangs.",
-                f"Set {shorter if limit > MARGIN else ''}the deadline to at least "
-                f"{setup.wait + MARGIN}.",
+                wait=go_duration(setup.wait),
+                owner=owner,
+                limit=go_duration(limit),
+                shorter=shorter if limit > MARGIN else "",
+                least=setup.wait + MARGIN,
             )
     if setup.poll >= setup.wait:
-        yield warning(
-            "settings",
-            f"POLL_INTERVAL_SECONDS ({setup.poll}) has to be less than MAX_WAIT_TIME_SECONDS "
-            f"({setup.wait}): the reporter uses a shorter one.",
-            "Set a shorter interval or a longer wait.",
-        )
+        yield say("settings/poll", poll=setup.poll, wait=setup.wait)
     for variable, told, whose, right in setup.elsewhere(job.object):
-        yield problem(
-            "settings",
-            f"The reporter has {variable}={told}, but this Job's {whose} is {right}: it writes "
-            "to another Job or to none.",
-            f"Set {variable} to {right}, or take it from the Pod's labels and namespace.",
-        )
+        yield say("settings/job", variable=variable, told=told, whose=whose, right=right)
     _, misfit, _ = find_adapter({"metadata": {}, "spec": job.template}, setup.names)
     if misfit:
-        yield problem(
-            "settings",
-            f"The reporter finds no adapter: {misfit}.",
-            "Set ADAPTER_CONTAINER_NAME to the adapter container.",
-        )
+        yield say("settings/adapter", misfit=misfit)
     if (number(job.spec, "parallelism") or 1) > 1:
-        yield warning(
-            "parallel",
-            "The Job runs several Pods at once: only the verdict of the newest one counts.",
-            "Use one Job for each verdict.",
-        )
+        yield say("parallel")
 
 
 def _of_job(job: JobView) -> Iterator[Finding]:
     if job.suspended:
-        yield problem(
-            "suspended",
-            "The Job is suspended: it has no Pods until it is resumed.",
-            f'kubectl patch job {job.name} -p \'{{"spec":{{"suspend":false}}}}\'',
-        )
+        yield say("suspended", job=job.name)
     if job.deleting:
-        yield info("deleting", "The Job is being deleted.")
+        yield say("deleting")
     over = true_condition(job.object, *ENDED)
     if text(over, "type") == "Complete":
-        yield info("job-complete", "The Job itself is complete.")
+        yield say("job-complete")
     elif over:
         reason = text(over, "reason")
-        why = _FAILURES.get(reason, text(over, "message") or "without a reason")
-        yield info("job-failed", f"The Job itself has failed ({reason}): {why}.")
+        why = FAILURES.get(reason, text(over, "message") or "without a reason")
+        yield say("job-failed", reason=reason, why=why)
 
 
 def _no_pod(look: Look) -> Iterator[Finding]:
     if "pods" in look.unread or look.job.deleting or look.job.suspended:
         return
     if look.job.ended:
-        yield info(
-            "pods-gone",
-            "Its Pods are gone, and their logs with them: the conditions above are all that is "
-            "left.",
-        )
+        yield say("pods-gone")
     elif why := last_event(look.events, "FailedCreate", "FailedValidation"):
-        yield problem(
-            "no-pod",
-            f"The Job cannot create its Pod ({why}).",
-            "A quota, an admission policy or a missing service account prevents it: see the "
-            "message.",
-        )
+        yield say("no-pod/refused", why=why)
     else:
-        yield problem(
-            "no-pod",
-            "The Job has no Pod.",
-            "If this lasts longer than a few seconds, check that the controller manager is "
-            "running: kubectl describe job",
-        )
+        yield say("no-pod")
 
 
 def last_runs(cron_job: Object, jobs: Iterable[Object]) -> list[JobView]:
@@ -317,31 +234,23 @@ def _schedule(cron_job: Object, runs: list[JobView]) -> Iterator[Finding]:
     name = text(section(cron_job, "metadata"), "name")
     spec, due = section(cron_job, "spec"), text(section(cron_job, "status"), "lastScheduleTime")
     if spec.get("suspend") is True:
-        yield problem(
-            "cron-suspended",
-            "The CronJob is suspended: it creates no Jobs until it is resumed.",
-            f'kubectl patch cronjob {name} -p \'{{"spec":{{"suspend":false}}}}\'',
-        )
+        yield say("cron-suspended", name=name)
     if not due and not runs:
-        yield info("not-due", f"It has not been due yet (schedule {text(spec, 'schedule')!r}).")
+        yield say("not-due", schedule=text(spec, "schedule"))
     elif not runs:
-        yield warning(
-            "no-runs",
-            f"It was last due at {due}, but none of its Jobs is left.",
-            "See its Events (kubectl describe cronjob); failedJobsHistoryLimit and "
-            "ttlSecondsAfterFinished say how long Jobs are kept.",
-        )
+        yield say("no-runs", due=due)
 
 
 def _run(job: JobView) -> Finding:
     said = "; ".join(map(str, job.verdicts)) or "no condition"
-    what = f"Job {job.name} of {job.created}: {said}"
+    failing = any(not each.good and not each.running for each in job.verdicts)
     match job.outcome:
         case Outcome.GOOD:
-            return info("run", what)
+            code = "run"
         case Outcome.FAILED:
-            return problem("run", what)
+            code = "run/failed"
         case _ if job.ended:
-            return warning("run", f"{what} (it ended without a final verdict)")
-    failing = any(not each.good and not each.running for each in job.verdicts)
-    return (problem if failing else info)("run", f"{what} (it may still change)")
+            code = "run/ended"
+        case _:
+            code = "run/failing" if failing else "run/open"
+    return say(code, job=job.name, created=job.created, said=said)

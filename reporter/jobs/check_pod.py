@@ -8,15 +8,14 @@ from typing import Final
 
 from reporter.common.objects import items, moment, section, text
 from reporter.jobs.finding import (
+    ROWS,
     Finding,
     Object,
     exit_words,
-    info,
     joined,
     last_event,
-    problem,
+    say,
     true_condition,
-    warning,
 )
 from reporter.jobs.reporter_log import complaints, link_trouble, not_written, refused, words
 from reporter.jobs.setting import Setup
@@ -28,30 +27,8 @@ _STUCK = 60.0  # seconds after which a Pod should be gone and is not
 _UNSEEN = 10.0  # seconds in which a scheduler notices a Pod
 _QUIET = 30.0  # seconds that the creation of a container may well take
 _IDLE: Final = frozenset({"", "ContainerCreating", "PodInitializing"})
-IMAGE_ADVICE: Final = (
-    "Check the image's name and tag, that the registry can be reached from the node, and "
-    "imagePullSecrets."
-)
-_START_ADVICE: Final = "Check the container's command, working directory, mounts and hooks."
-_TROUBLES: Final = {
-    "W1": ("image-trouble", "cannot pull its image", IMAGE_ADVICE),
-    "W2": (
-        "config-trouble",
-        "is missing part of its configuration",
-        "Create the ConfigMap, Secret or key that is named, or fix the reference.",
-    ),
-    "W3": ("start-trouble", "cannot be started", _START_ADVICE),
-}
-"""By the row of the contract: code, text, advice."""
-_UNWRITTEN: Final = {
-    "": "Its log says more: kubectl logs.",
-    "not_found": "Set JOB_NAME and JOB_NAMESPACE to this Job's.",
-    "refused": "An admission policy or webhook denies the change: see the message.",
-    "denied": "An admission policy or webhook denies the change: see the message.",
-    "unauthorized": "The Pod's token is not accepted: check that its service account still exists.",
-    "unavailable": "Check that the Pod can reach the API server: a NetworkPolicy, a proxy or a "
-    "service mesh may block its requests.",
-}
+TROUBLES: Final = {"W1": "image-trouble", "W2": "config-trouble", "W3": "start-trouble"}
+"""What keeps a container from starting, by its row of the contract."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +68,11 @@ class PodView:
         return text(self.status, "phase") in {"Succeeded", "Failed"}
 
     @cached_property
+    def disruption(self) -> Object:
+        """Its DisruptionTarget condition, where it is true."""
+        return true_condition(self.pod, "DisruptionTarget")
+
+    @cached_property
     def taken_away(self) -> tuple[Finding, ...]:
         """How it was ended from outside."""
         return tuple(_taken_away(self))
@@ -114,6 +96,10 @@ class PodView:
             if text(section(event, "involvedObject"), "name") == self.name
         ]
 
+    def say(self, code: str, /, *evidence: str, about: str = "", **values: object) -> Finding:
+        """Return a finding about it."""
+        return say(code, *evidence, about=about, pod=self.name, **values)
+
     def event(self, *reasons: str) -> str:
         """Return its newest Event with one of these reasons in words."""
         return last_event(self.own_events, *reasons)
@@ -125,10 +111,8 @@ class PodView:
 def check_pod(it: PodView) -> Iterator[Finding]:
     """Yield what is in the Pod's way, the outermost first."""
     yield from it.taken_away
-    disruption = true_condition(it.pod, "DisruptionTarget")
-    if not it.taken_away and disruption:
-        why = joined(text(disruption, "reason"), text(disruption, "message"))
-        yield info("disruption-announced", f"Pod {it.name} has been marked for removal ({why}).")
+    if it.disruption and not it.taken_away:
+        yield it.say("disruption-announced", why=_said(it.disruption))
     if text(it.status, "phase") == "Pending" and not it.node:
         yield _unscheduled(it)
         return
@@ -142,33 +126,17 @@ def check_pod(it: PodView) -> Iterator[Finding]:
 
 
 def _taken_away(it: PodView) -> Iterator[Finding]:
-    reason = text(it.status, "reason")
-    disruption = true_condition(it.pod, "DisruptionTarget")
     gone_at = moment(section(it.pod, "metadata"), "deletionTimestamp")
-    begun = gone_at is not None or text(disruption, "reason") == BY_KUBELET
-    if reason in EVICTING or (disruption and begun):
-        why = joined(text(disruption, "reason"), text(disruption, "message"))
-        said = joined(reason, text(it.status, "message"))
-        yield problem(
-            "evicted",
-            f"Pod {it.name} was disrupted ({why or said}).",
-            "Run the Job again. Check whether the node was drained, was short of memory or disk, "
-            "or was needed for a Pod of higher priority.",
-            said if why else "",
-        )
-    elif reason == "DeadlineExceeded":
-        what = f"Pod {it.name} was terminated by its activeDeadlineSeconds."
-        longer = "Raise the Pod's activeDeadlineSeconds, or make the work shorter."
-        yield info("deadline", what) if it.hidden else problem("deadline", what, longer)
+    begun = gone_at is not None or text(it.disruption, "reason") == BY_KUBELET
+    if text(it.status, "reason") in EVICTING or (it.disruption and begun):
+        why, said = _said(it.disruption), _said(it.status)
+        yield it.say("evicted", said if why else "", why=why or said)
+    elif text(it.status, "reason") == "DeadlineExceeded":
+        yield it.say("deadline/named" if it.hidden else "deadline")
     if gone_at is not None and it.now > gone_at + _STUCK:
-        yield problem(
-            "stuck-terminating",
-            f"Pod {it.name} should have been gone {int(it.now - gone_at)} s ago: its node "
-            f"{it.node} does not respond, or a finalizer blocks its deletion.",
-            "Check the node (kubectl get node) and the Pod's finalizers.",
-        )
-    elif gone_at is not None and not disruption:
-        yield info("deleted", f"Pod {it.name} is being deleted.")
+        yield it.say("stuck-terminating", late=int(it.now - gone_at), node=it.node)
+    elif gone_at is not None and not it.disruption:
+        yield it.say("deleted")
 
 
 def _unscheduled(it: PodView) -> Finding:
@@ -177,80 +145,55 @@ def _unscheduled(it: PodView) -> Finding:
     condition = next((each for each in unmet if text(each, "status") != "True"), {})
     if text(condition, "reason") == "SchedulingGated":
         gates = ", ".join(text(gate, "name") for gate in items(spec, "schedulingGates"))
-        return problem(
-            "gated",
-            f"Pod {it.name} is pending: it has scheduling gates ({gates or 'unnamed'}).",
-            "The controller that added the gate has to remove it.",
-        )
+        return it.say("gated", gates=gates or "unnamed")
     why = text(condition, "message") or it.event("FailedScheduling")
     created = moment(section(it.pod, "metadata"), "creationTimestamp")
     waited = 0.0 if created is None else it.now - created
     if not condition and not why and waited > _UNSEEN:
         scheduler = text(spec, "schedulerName") or "default-scheduler"
-        return problem(
-            "no-scheduler",
-            f"Pod {it.name} is pending: no scheduler has picked it up for {int(waited)} s.",
-            f"Check that a scheduler named {scheduler!r} (spec.schedulerName) exists and is "
-            "running: kubectl get pods -n kube-system",
-        )
-    return problem(
-        "unschedulable",
-        f"Pod {it.name} is pending: it cannot be scheduled" + (f" ({why})." if why else " yet."),
-        "Compare what it requests (cpu, memory, node selector, tolerations, volumes) with what "
-        "the nodes have (kubectl describe node).",
-    )
+        return it.say("no-scheduler", waited=int(waited), scheduler=scheduler)
+    return it.say("unschedulable", why=f" ({why})" if why else " yet")
 
 
 def _container(it: PodView, container: Container, who: str, tail: str = "") -> Iterator[Finding]:
     """Yield what is wrong with any container; `tail` is what else follows from its not running."""
-    name, state = container.name, container.state
-    log = f"kubectl logs {it.name} -c {name}"
-    # Whether the kubelet shows it as waiting or as ContainerStatusUnknown is a race.
-    idle = info("not-running", f"{who} was not running when the Pod was terminated.")
+    state, log = container.state, f"kubectl logs {it.name} -c {container.name}"
+    ended_idle = it.hidden and it.taken_away and it.over
     match state:
-        case Waiting(reason, message) if row := waiting_row(state):
-            code, what, todo = _TROUBLES[row]
-            cause = _pull_failure(it.own_events, message) if row == "W1" else ""
-            if it.hidden and it.taken_away and it.over:
-                yield idle
-            else:
-                said = f"{who} {what} ({joined(reason, message)}).{tail}"
-                yield problem(code, said, todo, cause, about=name)
-        case Waiting("CrashLoopBackOff"):
-            last = container.last or Terminated()
-            said = f"{who} keeps failing: {_ended(last)}, restarted {container.restarts} times."
-            yield problem("crash-loop", said, f"{log} --previous")
-        case Terminated(code, reason) if state.out_of_memory:
-            yield problem(
-                "oom-killed",
-                f"{who} ran out of memory and was killed (OOMKilled, exit code {code}).",
-                "Raise its resources.limits.memory, or reduce its memory use.",
-            )
-        case Terminated(_, reason, message) if state.never_started:
-            said = f"{who} could not be started ({reason}: {message})."
-            yield problem("start-trouble", said, _START_ADVICE, about=name)
+        # Which of these two the kubelet shows is a race.
+        case Waiting() if waiting_row(state) and ended_idle:
+            yield it.say("not-running", who=who)
         case Terminated() if state.lost and it.hidden:
-            yield idle
-        case Terminated() if state.lost:
-            yield problem(
-                "lost",
-                f"{who} was lost: the kubelet could not find it any more.",
-                "Check the node: it or its container runtime was restarted.",
+            yield it.say("not-running", who=who)
+        case Waiting(reason, message) if row := waiting_row(state):
+            cause = _pull_failure(it.own_events, message) if row == "W1" else ""
+            said = joined(reason, message)
+            yield it.say(TROUBLES[row], cause, about=container.name, who=who, said=said, tail=tail)
+        case Waiting("CrashLoopBackOff"):
+            how = f"{_ended(container.last or Terminated())}, restarted {container.restarts} times"
+            yield it.say("crash-loop", who=who, how=how, log=f"{log} --previous")
+        case Terminated(code) if state.out_of_memory:
+            yield it.say("oom-killed", who=who, code=code)
+        case Terminated(_, reason, message) if state.never_started:
+            about = container.name
+            yield it.say(
+                "start-trouble/ended", about=about, who=who, reason=reason, message=message
             )
+        case Terminated() if state.lost:
+            yield it.say("lost", who=who)
         case Terminated(code) if code:
             # A grace period that ends leaves 137, too.
             suspect = code == 137 and not it.taken_away
             maybe = " It may have run out of memory." if suspect else ""
-            yield info("exited", f"{who} ended: {_ended(state)}.{maybe}", log)
+            yield it.say("exited", who=who, how=_ended(state), maybe=maybe, log=log)
 
 
 def _reporter(it: PodView, container: Container, setup: Setup) -> Iterator[Finding]:
     """Yield what is wrong with the reporter's container, its writes and its link."""
-    who = f"The reporter's container {container.name!r} of Pod {it.name}"
+    who, state = f"The reporter's container {container.name!r} of Pod {it.name}", container.state
     # A native reporter that runs for a moment, and fails, may let them start.
     held = all(isinstance(each.state, Waiting) and each.last is None for each in it.regular)
     tail = " The adapter does not start before it." if held and setup.form is Form.NATIVE else ""
-    state = container.state
     match state:
         case Waiting("CrashLoopBackOff"):
             yield _reporter_failed(it, container, who, tail)
@@ -260,20 +203,14 @@ def _reporter(it: PodView, container: Container, setup: Setup) -> Iterator[Findi
                 yield _reporter_failed(it, container, who, tail)
         case _:
             yield from _container(it, container, who, tail)
-    if not it.judged:
-        well = isinstance(state, Running) or (
-            isinstance(state, Terminated) and state.exit_code == 0
-        )
-        yield from _unwritten(it.log, who, well=well)
+    well = isinstance(state, Running) or (isinstance(state, Terminated) and state.exit_code == 0)
+    if not it.judged and (line := refused(it.log)):
+        yield it.say("missing-rights", line)
+    elif not it.judged and well and (found := not_written(it.log)):
+        known = f"not-written/{text(found, 'failure')}"
+        yield it.say(known if known in ROWS else "not-written", words(found), who=who)
     if trouble := link_trouble(it.log):
-        yield warning(
-            "link",
-            f"{who} has problems with the link to the aggregator. The condition on the Job does "
-            "not depend on it.",
-            "Check AGGREGATOR_URL, the certificates and that the Pod can reach the aggregator "
-            "(`status-reporter --check` checks the settings).",
-            trouble,
-        )
+        yield it.say("link", trouble, who=who)
 
 
 def _reporter_failed(it: PodView, container: Container, who: str, tail: str) -> Finding:
@@ -291,38 +228,14 @@ def _reporter_failed(it: PodView, container: Container, who: str, tail: str) -> 
     probed = f"{container.name} failed liveness"
     probes = [event for event in it.own_events if probed in text(event, "message")]
     if not waits and (probe := last_event(probes, "Killing")):
-        return problem(
-            "reporter-failed",
-            f"{who} was killed, because its liveness probe failed: {how}.",
-            "Remove the probe: it costs verdicts. /readyz shows the reporter's health.",
-            probe,
-        )
-    todo = f"For the cause, see its log: {log}" + (" --previous" if waits else "")
-    if invalid := run.exit_code == 2:
-        todo = "Its settings are invalid: its log and `status-reporter --check` list them."
-    # Every restart ends the same way.
-    never = " No verdict will come until the setting is fixed." if invalid else ""
-    return problem(
-        "crash-loop" if waits else "reporter-failed",
-        f"{who} {'keeps failing' if waits else 'exited'}: {how}.{never}{tail}",
-        todo,
-        *complaints(run.message or it.log),
-    )
-
-
-def _unwritten(log: str, who: str, *, well: bool) -> Iterator[Finding]:
-    """Yield why the reporter's verdict is not on the Job, as far as its log says."""
-    if line := refused(log):
-        yield problem(
-            "missing-rights",
-            "The reporter lacks permissions: the API server denies its requests.",
-            "Bind the Role of deploy/base to the Pod's service account (jobs/status: get, patch; "
-            "pods: get, watch).",
-            line,
-        )
-    elif well and (found := not_written(log)):
-        advice = _UNWRITTEN.get(text(found, "failure"), _UNWRITTEN[""])
-        yield problem("not-written", f"{who} could not write to the Job.", advice, words(found))
+        return it.say("reporter-failed/probe", probe, who=who, how=how)
+    code = "crash-loop/reporter" if waits else "reporter-failed"
+    if run.exit_code == 2:
+        # Every restart ends the same way.
+        code = f"{code.partition('/')[0]}/settings"
+    log += " --previous" if waits else ""
+    said = complaints(run.message or it.log)
+    return it.say(code, *said, who=who, how=how, tail=tail, log=log)
 
 
 def _pull_failure(events: Sequence[Object], known: str) -> str:
@@ -340,32 +253,22 @@ def _ended(run: Terminated) -> str:
     return exit_words(run.exit_code, run.reason, run.message.strip())
 
 
+def _said(shown: Object) -> str:
+    return joined(text(shown, "reason"), text(shown, "message"))
+
+
 def _not_created(it: PodView) -> Iterator[Finding]:
     """Yield from the Events why nothing runs yet, if no container says it."""
     states = [each.state for each in it.containers]
     if not all(isinstance(state, Waiting) and state.reason in _IDLE for state in states):
         return
     since = moment(it.status, "startTime")
-    if volume := it.event("FailedMount", "FailedAttachVolume", "FailedMapVolume"):
-        yield problem(
-            "volume",
-            f"Pod {it.name} is pending: a volume cannot be mounted ({volume}).",
-            "Create the ConfigMap, Secret or claim that is named, or check what else uses the "
-            "volume.",
-        )
-    elif node := it.event("FailedCreatePodSandBox", "NetworkNotReady", "FailedCreatePodContainer"):
-        yield problem(
-            "sandbox",
-            f"Pod {it.name} is pending: its node cannot create its sandbox ({node}).",
-            "Check the node's network plugin and container runtime.",
-        )
+    if why := it.event("FailedMount", "FailedAttachVolume", "FailedMapVolume"):
+        yield it.say("volume", why=why)
+    elif why := it.event("FailedCreatePodSandBox", "NetworkNotReady", "FailedCreatePodContainer"):
+        yield it.say("sandbox", why=why)
     elif since is not None and it.now - since > _QUIET:
-        yield warning(
-            "creating",
-            f"Pod {it.name} has been creating its containers for {int(it.now - since)} s; an image "
-            "may be large, or its events are gone.",
-            f"kubectl describe pod {it.name}",
-        )
+        yield it.say("creating", waited=int(it.now - since))
 
 
 def kept_running(it: PodView, setup: Setup) -> Iterator[Finding]:
@@ -382,17 +285,9 @@ def kept_running(it: PodView, setup: Setup) -> Iterator[Finding]:
     for other in it.regular:
         match other.state:
             case _ if other.name in {adapter, setup.name}:
-                continue
+                pass
             case Running():
-                how = "still runs: it keeps"
+                yield it.say("kept-alive", other=other.name, how="still runs: it keeps")
             case Terminated(finished_at=at) if deadline and (at or 0.0) > before:
                 how = "ran until the deadline: it kept"
-            case _:
-                continue
-        yield problem(
-            "kept-alive",
-            f"The adapter of Pod {it.name} has ended, but container {other.name!r} {how} the Pod, "
-            "and so the Job, from ending.",
-            f"Make {other.name!r} a native sidecar (an init container with restartPolicy: Always), "
-            "or let it exit when the adapter has ended.",
-        )
+                yield it.say("kept-alive", other=other.name, how=how)

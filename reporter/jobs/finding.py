@@ -1,14 +1,19 @@
-"""A finding of `explain`, and the words that several of them share."""
+"""A finding of `explain`, the table of all of them, and words that several share."""
 
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 from reporter.common.objects import epoch, items, number, section, text
 from reporter.verdict.condition import REPORTER
 
 Object = Mapping[str, Any]
+_TABLE: Final = tomllib.loads(Path(__file__).with_name("findings.toml").read_text("utf-8"))
+ADVICE: Final[Mapping[str, str]] = _TABLE["advice"]
+FAILURES: Final[Mapping[str, str]] = _TABLE["failures"]
 
 
 class Weight(StrEnum):
@@ -17,6 +22,11 @@ class Weight(StrEnum):
     PROBLEM = "problem"
     WARNING = "warning"
     INFO = "info"
+
+
+ROWS: Final[Mapping[str, tuple[Weight, Mapping[str, str]]]] = {
+    code: (weight, row) for weight in Weight for code, row in _TABLE[weight].items()
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,19 +45,17 @@ class Finding:
     about: str = ""
 
 
-def problem(code: str, what: str, todo: str = "", *evidence: str, about: str = "") -> Finding:
-    """Make a finding about something that is in the way."""
-    return Finding(code, Weight.PROBLEM, what, todo, tuple(filter(None, evidence)), about)
-
-
-def warning(code: str, what: str, todo: str = "", *evidence: str) -> Finding:
-    """Make a finding about something that may cause trouble later."""
-    return Finding(code, Weight.WARNING, what, todo, tuple(filter(None, evidence)))
-
-
-def info(code: str, what: str, todo: str = "") -> Finding:
-    """Make a finding about something that is as it should be, or that only explains."""
-    return Finding(code, Weight.INFO, what, todo)
+def say(code: str, /, *evidence: str, about: str = "", **values: object) -> Finding:
+    """Return what `findings.toml` has for a code, its braces filled with these values."""
+    weight, row = ROWS[code]
+    return Finding(
+        code.partition("/")[0],
+        weight,
+        row["what"].format(**values),
+        row.get("todo", "").format(**values),
+        tuple(filter(None, evidence)),
+        about,
+    )
 
 
 def joined(*words: str) -> str:

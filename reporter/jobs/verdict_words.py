@@ -1,40 +1,12 @@
 """A verdict on a Job in words: what it is based on, and what each row of the contract advises."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Any
 
 from reporter.common.objects import number, section, text
-from reporter.jobs.check_pod import IMAGE_ADVICE
-from reporter.jobs.finding import Finding, Weight, exit_words, joined
+from reporter.jobs.finding import ADVICE, Finding, Weight, exit_words, joined
 from reporter.jobs.job import WrittenVerdict
 from reporter.verdict.rows import REASONS
-
-ADVICE: Final = {
-    "R": "The adapter reported this itself: see its log, or ask its author.",
-    "T": "Check whether the adapter hangs (kubectl logs), or give it more time: "
-    "MAX_WAIT_TIME_SECONDS on the reporter.",
-    "O": "Raise the adapter's resources.limits.memory, or reduce its memory use.",
-    "I": "The adapter needs a fix: `status-ctl validate FILE` lists every problem of such a file. "
-    "To avoid half-written files, write a temporary file and rename it.",
-    "X": "See the adapter's log: it ended before it wrote a result.",
-    "contradicted": "See the adapter's log: it reported success and then failed, and with "
-    "RESULT_TRUST=at-exit its exit code counts.",
-    "missing": "The adapter exited successfully but wrote nothing to RESULTS_PATH on the shared "
-    "volume: check the path and the mount, or set RESULT_REQUIRED=false if it is not "
-    "meant to write a result.",
-    "W1": IMAGE_ADVICE,
-    "W2": "Create the ConfigMap, Secret or key that the message names, or fix the reference.",
-    "W3": "Check the container's command, working directory and hooks, or what the named init "
-    "container needs.",
-    "C": "See the log of the previous run (kubectl logs --previous); backoffLimit limits the "
-    "retries.",
-    "D": "Raise the activeDeadlineSeconds of the Job or the Pod, or make the work shorter.",
-    "E": "Run the Job again; with a podFailurePolicy that ignores DisruptionTarget this is "
-    "automatic.",
-    "N": "The outcome is unknown: run the Job again.",
-    "M": "Fix the reporter's settings as the message says; `status-reporter --check` validates "
-    "them.",
-}
 
 
 def verdict_finding(verdict: WrittenVerdict, *causes: str) -> Finding:
@@ -52,9 +24,9 @@ def verdict_finding(verdict: WrittenVerdict, *causes: str) -> Finding:
         todo = ADVICE["contradicted"]
     if verdict.after:
         weight = Weight.WARNING
-        todo = "It reported success and then failed: see the adapter's log."
+        todo = ADVICE["after"]
     if verdict.late:
-        todo = "The adapter needs more time: raise MAX_WAIT_TIME_SECONDS on the reporter."
+        todo = ADVICE["late"]
     how = {True: " (final)", False: " (may still change)", None: ""}[verdict.final]
     return Finding("verdict", weight, f"{verdict}{how}", todo, (*_evidence(verdict), *causes))
 
@@ -75,13 +47,8 @@ def _out_of_time(shown: Mapping[str, Any], more_time: str) -> str:
     code, looping = number(run, "exitCode"), text(adapter, "reason") == "CrashLoopBackOff"
     if looping or (code and (number(adapter, "restarts") or 0) >= 2):
         last = "" if code is None else f", last with exit code {code}"
-        return f"The adapter fails again and again{last}. {ADVICE['C']}"
-    if not code:
-        return more_time
-    return (
-        f"A run of the adapter failed with exit code {code}: see its log (kubectl logs "
-        f"--previous). {more_time}"
-    )
+        return ADVICE["looping"].format(last=last)
+    return ADVICE["failed"].format(code=code, more_time=more_time) if code else more_time
 
 
 def _evidence(verdict: WrittenVerdict) -> Iterator[str]:

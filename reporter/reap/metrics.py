@@ -1,14 +1,14 @@
 """The metrics of `status-ctl reap --watch`, and the endpoint: `/metrics` and `/livez`."""
 
-import socket
 import time
 from collections.abc import Callable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from reporter.common.http_request import Request, Response, refusal
-from reporter.common.http_server import NO_IPV6, Server, listen
+from reporter.common.http_server import Server
 from reporter.common.metrics import Page, Renderer
+from reporter.sidecar.endpoint import listen
 from reporter.verdict.rows import REASONS
 
 PATIENCE_SECONDS = 5.0
@@ -117,15 +117,6 @@ def serve(
         most_ignored=_MOST_IGNORED_BYTES,
         on_error=on_error,
     )
-    server.add(_listener(port))
+    server.add(listen("", port))
     server.start()
     return server
-
-
-def _listener(port: int) -> socket.socket:
-    try:
-        return listen(socket.AF_INET6, ("::", port), only_ipv6=False)
-    except OSError as error:
-        if error.errno not in NO_IPV6:
-            raise
-        return listen(socket.AF_INET, ("0.0.0.0", port), only_ipv6=False)  # noqa: S104

@@ -84,7 +84,7 @@ class TestWheel:
         there = {
             path.relative_to(ROOT).as_posix()
             for path in (ROOT / "reporter").rglob("*")
-            if path.suffix in {".py", ".typed", ".json", ".html", ".css", ".js", ".yaml"}
+            if path.suffix in {".py", ".typed", ".json", ".html", ".css", ".js", ".yaml", ".toml"}
         }
 
         assert there == packed
