@@ -7,7 +7,7 @@ from typing import Final
 
 from reporter.common.objects import items, moment, number, section, text
 from reporter.common.text import go_duration
-from reporter.jobs.check_pod import TROUBLES, PodView, check_pod, kept_running
+from reporter.jobs.check_pod import TROUBLES, PodView, check_pod
 from reporter.jobs.finding import (
     FAILURES,
     Finding,
@@ -50,84 +50,57 @@ class Look:
     unread: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
-    def pod(self) -> Object:
+    def pod(self) -> PodView:
         """The newest Pod; an empty one where there is none."""
-        return newest_pod(self.pods) or {}
-
-    @cached_property
-    def pod_name(self) -> str:
-        """The newest Pod's."""
-        return text(section(self.pod, "metadata"), "name")
-
-    @cached_property
-    def setup(self) -> Setup | None:
-        """The reporter; something may put it into Pods that the template does not show."""
-        return next(iter(self.job.setups), None) or find_setup(section(self.pod, "spec"))
+        pod, verdicts = newest_pod(self.pods) or {}, self.job.verdicts
+        name = text(section(pod, "metadata"), "name")
+        # An older reporter says neither of which Pod its word is nor whether it is the last.
+        judged = any(
+            each.final is not False and not each.running and each.pod in {"", name}
+            for each in verdicts
+        )
+        hidden = any(each.final and each.pod == name and each.row in _HIDDEN for each in verdicts)
+        # Something may put a reporter into Pods that the template does not show.
+        setup = next(iter(self.job.setups), None) or find_setup(section(pod, "spec"))
+        return PodView(pod, self.now, self.events, setup, self.log, judged, hidden)
 
 
 def findings(look: Look) -> list[Finding]:
     """Return what happened and what to do, beginning with the verdicts on the Job. Never raises."""
-    job, setup, verdicts = look.job, look.setup, look.job.verdicts
-    of_pod = list(_of_pod(look)) if look.pods else []
+    job, pod, setup, verdicts = look.job, look.pod, look.pod.setup, look.job.verdicts
+    of_pod = list(check_pod(pod)) if look.pods else []
     said: list[Finding] = []
     for verdict in verdicts:
-        again = _said_again(verdict, look, of_pod)
+        again = [each for each in of_pod if _says(verdict, each, pod.name)]
         of_pod = [each for each in of_pod if each not in again]
         causes = (cause for each in again for cause in each.evidence)
         said += [verdict_finding(verdict, *causes), *_doubts(verdict, look)]
     run = list(_of_run(job))
-    said += [*_repeats(job), *run]
     settings = list(_settings(job, setup)) if setup or not (verdicts or run) else []
-    said += [*settings, *_of_job(job), *(of_pod if look.pods else _no_pod(look))]
-    causes_known = [each for each in of_pod if each.weight is not Weight.INFO]
-    explained = any(each.code not in _NO_CAUSE for each in causes_known) or any(
-        each.code == "settings" for each in settings
+    said += [*_repeats(job), *run, *settings, *_of_job(job)]
+    said += of_pod if look.pods else _no_pod(look)
+    explained = any(each.code == "settings" for each in settings) or any(
+        each.weight is not Weight.INFO and each.code not in _NO_CAUSE for each in of_pod
     )
     if look.pods and not verdicts and not explained and setup and setup.writes:
-        said.append(say("no-condition", pod=look.pod_name, reporter=setup.name))
+        said.append(say("no-condition", pod=pod.name, reporter=setup.name))
     return said + [say("unread", what=what, why=why) for what, why in look.unread.items()]
 
 
-def _of_pod(look: Look) -> Iterator[Finding]:
-    name, verdicts = look.pod_name, look.job.verdicts
-    view = PodView(
-        look.pod,
-        look.now,
-        look.events,
-        look.setup,
-        look.log,
-        # An older reporter says neither of which Pod its word is nor whether it is the last.
-        judged=any(
-            each.final is not False and not each.running and each.pod in {"", name}
-            for each in verdicts
-        ),
-        hidden=any(each.final and each.pod == name and each.row in _HIDDEN for each in verdicts),
-    )
-    yield from check_pod(view)
-    if look.setup is not None:
-        yield from kept_running(view, look.setup)
-
-
-def _said_again(verdict: WrittenVerdict, look: Look, of_pod: list[Finding]) -> list[Finding]:
-    """Return the findings about a container that the verdict on its Pod says already."""
+def _says(verdict: WrittenVerdict, found: Finding, pod: str) -> bool:
+    """Return whether the verdict on this Pod says already what was found of a container."""
     adapter = text(section(verdict.evidence or {}, "adapter"), "container")
-    return [
-        each
-        for each in of_pod
-        if each.code == TROUBLES.get(verdict.row)
-        and verdict.pod == look.pod_name
-        and (each.about == adapter or repr(each.about) in verdict.message)
-    ]
+    named = found.about == adapter or repr(found.about) in verdict.message
+    return verdict.pod == pod and found.code == TROUBLES.get(verdict.row) and named
 
 
 def _doubts(verdict: WrittenVerdict, look: Look) -> Iterator[Finding]:
     """Yield when a verdict is not about the present."""
-    phase = text(section(look.pod, "status"), "phase")
-    over = not look.pods or phase in {"Succeeded", "Failed"} or look.job.ended
+    pod, over = look.pod.name, not look.pods or look.pod.over or look.job.ended
     if verdict.running and over and "pods" not in look.unread:
         yield say("reporter-gone")
-    if verdict.pod and look.pod_name and verdict.pod != look.pod_name:
-        yield say("earlier-attempt", old=verdict.pod, pod=look.pod_name)
+    if verdict.pod and pod and verdict.pod != pod:
+        yield say("earlier-attempt", old=verdict.pod, pod=pod)
     if text(section(verdict.evidence or {}, "pod"), "look") == "forbidden":
         yield say("missing-rights/pod")
 
@@ -135,9 +108,7 @@ def _doubts(verdict: WrittenVerdict, look: Look) -> Iterator[Finding]:
 def _repeats(job: JobView) -> Iterator[Finding]:
     """Yield that the Job may repeat the check that its verdicts say has failed."""
     limit = number(job.spec, "backoffLimit") or 0
-    failed = any(
-        not each.good and not each.running and each.row in _OF_THE_CHECK for each in job.verdicts
-    )
+    failed = any(each.failed and each.row in _OF_THE_CHECK for each in job.verdicts)
     if not failed or limit < 1 or "backoffLimitPerIndex" in job.spec or job.ending:
         return
     restarts = text(job.template, "restartPolicy") == "OnFailure"
@@ -243,7 +214,7 @@ def _schedule(cron_job: Object, runs: list[JobView]) -> Iterator[Finding]:
 
 def _run(job: JobView) -> Finding:
     said = "; ".join(map(str, job.verdicts)) or "no condition"
-    failing = any(not each.good and not each.running for each in job.verdicts)
+    failing = any(each.failed for each in job.verdicts)
     match job.outcome:
         case Outcome.GOOD:
             code = "run"

@@ -123,6 +123,8 @@ def check_pod(it: PodView) -> Iterator[Finding]:
             yield from _container(it, container, f"Container {container.name!r} of Pod {it.name}")
     if not it.over and not it.taken_away:
         yield from _not_created(it)
+    if it.setup is not None:
+        yield from _kept_running(it, it.setup)
 
 
 def _taken_away(it: PodView) -> Iterator[Finding]:
@@ -271,7 +273,7 @@ def _not_created(it: PodView) -> Iterator[Finding]:
         yield it.say("creating", waited=int(it.now - since))
 
 
-def kept_running(it: PodView, setup: Setup) -> Iterator[Finding]:
+def _kept_running(it: PodView, setup: Setup) -> Iterator[Finding]:
     """Yield the regular containers that run longer than the adapter, or did so until a deadline."""
     adapter, _, _ = find_adapter(it.pod, setup.names)
     ended = read_container(it.pod, adapter).state

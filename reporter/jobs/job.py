@@ -51,6 +51,11 @@ class WrittenVerdict:
         """Whether the verdict says that the work is still going on."""
         return self.row == "A" or (not self.row and self.reason == REASONS["A"])
 
+    @property
+    def failed(self) -> bool:
+        """Whether the verdict is a failure, or that nothing is known."""
+        return not self.good and not self.running
+
 
 class Outcome(StrEnum):
     """What has become of a Job."""

@@ -12,7 +12,7 @@ from reporter.verdict.rows import REASONS
 def verdict_finding(verdict: WrittenVerdict, *causes: str) -> Finding:
     """Return what a verdict means and what to do; `causes` are what Events know besides."""
     row, evidence = verdict.row or _row(verdict.reason), verdict.evidence or {}
-    weight = Weight.INFO if verdict.good or verdict.running else Weight.PROBLEM
+    weight = Weight.PROBLEM if verdict.failed else Weight.INFO
     todo = ADVICE.get(row, "")
     if row == "R" and verdict.good:
         todo = ""

@@ -105,15 +105,8 @@ def run(options: argparse.Namespace) -> int:
             metrics.reaped(written.report.reason)
 
     pace = Pace(options.qps, stop)
-    reaper = Reaper(
-        api,
-        namespace,
-        options.selector,
-        settle=float(options.settle),
-        pause=pace,
-        on_reaped=reaped,
-        dry_run=options.dry_run,
-    )
+    settle, dry_run = float(options.settle), options.dry_run
+    reaper = Reaper(api, namespace, options.selector, settle, pace, reaped, dry_run)
     try:
         if metrics:
             _watch(reaper, metrics, pace, options)

@@ -71,6 +71,7 @@ class Pass:
         return sum(count for why, count in self.left.items() if why not in _CLOSED)
 
 
+@dataclass
 class Reaper:
     """Passes over the Jobs of a namespace, or of all (None), with a label selector.
 
@@ -79,26 +80,19 @@ class Reaper:
     `on_reaped` gets what was written, or would have been.
     """
 
-    def __init__(
-        self,
-        api: "KubeApi",
-        namespace: str | None,
-        selector: str,
-        *,
-        settle: float,
-        pause: Callable[[], None],
-        on_reaped: Callable[[Waiting, Reap], None],
-        dry_run: bool = False,
-    ) -> None:
-        self._api, self._namespace, self._selector = api, namespace, selector
-        self._settle, self._pause, self._on_reaped = settle, pause, on_reaped
-        self._dry_run = dry_run
-        self._nodes: dict[str, NodeLook] = {}
+    api: "KubeApi"
+    namespace: str | None
+    selector: str
+    settle: float
+    pause: Callable[[], None]
+    on_reaped: Callable[[Waiting, Reap], None]
+    dry_run: bool = False
+    nodes: dict[str, NodeLook] = field(default_factory=dict)
 
     def run(self) -> Pass:
         """Make one pass. Raises KubeError where the Jobs cannot be listed (any more)."""
         found, away = Pass(), 0
-        self._nodes.clear()
+        self.nodes.clear()
         # Read to the end first: the pages of a list expire after some minutes.
         for waiting in list(self._waiting(found)):
             try:
@@ -111,8 +105,8 @@ class Reaper:
                 away = away + 1 if isinstance(error, Unavailable) else 0
                 if away >= MOST_FAILURES:
                     # A webhook may refuse one Job after the other while all else goes well.
-                    self._pause()
-                    self._api.list_page("Job", self._namespace, limit=1, timeout=TIMEOUT)
+                    self.pause()
+                    self.api.list_page("Job", self.namespace, limit=1, timeout=TIMEOUT)
                     away = 0
                 continue
             if why:
@@ -122,7 +116,7 @@ class Reaper:
         return found
 
     def _waiting(self, found: Pass) -> Iterator[Waiting]:
-        for page in self._pages("Job", self._namespace, self._selector):
+        for page in self._pages("Job", self.namespace, self.selector):
             for job in page:
                 metadata, selector = section(job, "metadata"), pods_selector(job)
                 named = (text(metadata, key) for key in ("namespace", "name", "uid"))
@@ -131,7 +125,7 @@ class Reaper:
                     annotations = section(metadata, "annotations")
                     note = decode_note(text(annotations, annotation_key(owed.type)))
                     standing = read_standing(job, owed.type, note)
-                    why = job_keeps(job, standing, self._now(), self._settle)
+                    why = job_keeps(job, standing, self._now(), self.settle)
                     if why or not selector:
                         found.left[why or Why.UNSELECTED] += 1
                     else:
@@ -144,7 +138,7 @@ class Reaper:
         pod = self._newest_pod(waiting)
         node = self._node(node_in_doubt(pod, waiting.owed))
         now, over = self._now(), waiting.over
-        if why := pod_keeps(pod, waiting.owed, node, now, self._settle, over=over):
+        if why := pod_keeps(pod, waiting.owed, node, now, self.settle, over=over):
             return why
         for _ in range(TRIES - 1):
             with contextlib.suppress(Conflict):
@@ -153,30 +147,28 @@ class Reaper:
 
     def _reap(self, waiting: Waiting) -> Why | None:
         """Look at everything again, decide, and write. Raises Conflict where somebody else did."""
-        watched = _Watched(self._api, self._pause)
-        sink = JobCondition(
-            watched, waiting.namespace, waiting.name, waiting.owed.type, events=self._api
-        )
+        watched, kind = _Watched(self.api, self.pause), waiting.owed.type
+        sink = JobCondition(watched, waiting.namespace, waiting.name, kind, events=self.api)
         sink.expect(waiting.uid)
         standing = sink.read(timeout=TIMEOUT)
         # The Job first: a Pod that it creates later is newer than what is written here, and the
         # word of that Pod's reporter replaces it.
         pod = self._newest_pod(waiting)
-        self._nodes.pop(doubted := node_in_doubt(pod, waiting.owed), None)
+        self.nodes.pop(doubted := node_in_doubt(pod, waiting.owed), None)
         node = self._node(doubted)
         now = self._now()
-        scene = Scene(watched.job, waiting.owed, standing, pod, node, now, self._settle)
+        scene = Scene(watched.job, waiting.owed, standing, pod, node, now, self.settle)
         done = reap(scene)
         if isinstance(done, Why):
             return done
         if not worth_writing(standing, done.attempt, done.report, final=done.final):
             return Why.SAID
         statement = Statement(done.report, done.final, done.attempt, done.evidence, now)
-        if not self._dry_run:
+        if not self.dry_run:
             sink.write(statement, timeout=TIMEOUT)
-        self._on_reaped(waiting, done)
-        if done.final and not self._dry_run:
-            self._pause()
+        self.on_reaped(waiting, done)
+        if done.final and not self.dry_run:
+            self.pause()
             # The condition is there: an Event is a courtesy.
             with contextlib.suppress(KubeError):
                 sink.announce(statement, timeout=EVENT_PATIENCE)
@@ -193,8 +185,8 @@ class Reaper:
     ) -> Iterator[list[dict[str, Any]]]:
         more, limit = "", PAGE
         while True:
-            self._pause()
-            page = self._api.list_page(
+            self.pause()
+            page = self.api.list_page(
                 kind, namespace, selector, limit=limit, more=more, timeout=TIMEOUT
             )
             yield page.items
@@ -206,37 +198,38 @@ class Reaper:
         """Look at a node once in a pass. One that cannot be read counts as alive."""
         if not name:
             return NodeLook.ALIVE
-        if name not in self._nodes:
-            self._pause()
+        if name not in self.nodes:
+            self.pause()
             try:
-                node = self._api.get("Node", None, name, timeout=TIMEOUT)
-                self._nodes[name] = node_look(node, self._now(), self._settle)
+                node = self.api.get("Node", None, name, timeout=TIMEOUT)
+                self.nodes[name] = node_look(node, self._now(), self.settle)
             except NotFound:
-                self._nodes[name] = NodeLook.GONE
+                self.nodes[name] = NodeLook.GONE
             except Forbidden:
-                self._nodes[name] = NodeLook.ALIVE
-        return self._nodes[name]
+                self.nodes[name] = NodeLook.ALIVE
+        return self.nodes[name]
 
     def _now(self) -> float:
-        return self._api.server_time or time.time()
+        return self.api.server_time or time.time()
 
 
+@dataclass
 class _Watched:
     """The calls of the sink at our pace; `job` is what the last one has answered."""
 
-    def __init__(self, api: "KubeApi", pause: Callable[[], None]) -> None:
-        self._api, self._pause = api, pause
-        self.job: dict[str, Any] = {}
+    api: "KubeApi"
+    pause: Callable[[], None]
+    job: dict[str, Any] = field(default_factory=dict)
 
     def get_job(self, namespace: str, name: str, *, timeout: float = 5.0) -> dict[str, Any]:
         """Return the Job. Raises KubeError."""
-        self._pause()
-        self.job = self._api.get_job(namespace, name, timeout=timeout)
+        self.pause()
+        self.job = self.api.get_job(namespace, name, timeout=timeout)
         return self.job
 
     def patch_job_status(
         self, namespace: str, name: str, body: dict[str, Any], *, timeout: float = 5.0
     ) -> dict[str, Any]:
         """Return the Job as patched. Raises KubeError."""
-        self._pause()
-        return self._api.patch_job_status(namespace, name, body, timeout=timeout)
+        self.pause()
+        return self.api.patch_job_status(namespace, name, body, timeout=timeout)
