@@ -96,9 +96,9 @@ class PodView:
             if text(section(event, "involvedObject"), "name") == self.name
         ]
 
-    def say(self, code: str, /, *evidence: str, about: str = "", **values: object) -> Finding:
+    def say(self, name: str, /, *evidence: str, about: str = "", **values: object) -> Finding:
         """Return a finding about it."""
-        return say(code, *evidence, about=about, pod=self.name, **values)
+        return say(name, *evidence, about=about, pod=self.name, **values)
 
     def event(self, *reasons: str) -> str:
         """Return its newest Event with one of these reasons in words."""

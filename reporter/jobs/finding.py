@@ -25,7 +25,7 @@ class Weight(StrEnum):
 
 
 ROWS: Final[Mapping[str, tuple[Weight, Mapping[str, str]]]] = {
-    code: (weight, row) for weight in Weight for code, row in _TABLE[weight].items()
+    name: (weight, row) for weight in Weight for name, row in _TABLE[weight].items()
 }
 
 
@@ -33,23 +33,28 @@ ROWS: Final[Mapping[str, tuple[Weight, Mapping[str, str]]]] = {
 class Finding:
     """One thing worth knowing: what is so, what it is based on, and what to do about it.
 
-    `code` is a stable word for programs. `todo` is empty where nothing needs to be done. `about` is
-    the container concerned, if it is one.
+    `name` is that in the table. `todo` is empty where nothing needs to be done. `about` is the
+    container concerned, if it is one.
     """
 
-    code: str
+    name: str
     weight: Weight
     what: str
     todo: str = ""
     evidence: tuple[str, ...] = ()
     about: str = ""
 
+    @property
+    def code(self) -> str:
+        """A stable word for programs."""
+        return self.name.partition("/")[0]
 
-def say(code: str, /, *evidence: str, about: str = "", **values: object) -> Finding:
-    """Return what `findings.toml` has for a code, its braces filled with these values."""
-    weight, row = ROWS[code]
+
+def say(name: str, /, *evidence: str, about: str = "", **values: object) -> Finding:
+    """Return what `findings.toml` has under a name, its braces filled with these values."""
+    weight, row = ROWS[name]
     return Finding(
-        code.partition("/")[0],
+        name,
         weight,
         row["what"].format(**values),
         row.get("todo", "").format(**values),

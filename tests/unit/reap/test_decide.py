@@ -45,8 +45,8 @@ from tests.unit.reap.situations import GONE, LEFT, WRITTEN
 @pytest.mark.parametrize("name", WRITTEN)
 def test_written(name: str) -> None:
     """Row, status, reason, message, and whether it is final."""
-    made, shown, node, expected = WRITTEN[name]
-    found = judged(made, shown, node)
+    made, shown, *node, expected = WRITTEN[name]
+    found = judged(made, shown, *node)
 
     assert isinstance(found, Reap), found
     assert expected == (
@@ -61,9 +61,9 @@ def test_written(name: str) -> None:
 @pytest.mark.parametrize("name", LEFT)
 def test_left_alone(name: str) -> None:
     """Why nothing is written."""
-    made, shown, node, expected = LEFT[name]
+    made, shown, *node, expected = LEFT[name]
 
-    assert expected is judged(made, shown, node)
+    assert expected is judged(made, shown, *node)
 
 
 @pytest.mark.parametrize("earlier", [0.0, 1.0])
