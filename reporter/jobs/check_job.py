@@ -28,8 +28,6 @@ LAST: Final = 5
 """So many runs of a CronJob are told."""
 _OF_THE_CHECK: Final = frozenset({"R", "T", "O", "I", "X", "C", ""})
 """Rows of failures of the adapter itself; an older reporter writes none."""
-_HIDDEN: Final = frozenset({"W1", "W2", "W3", "O", "I", "X"})
-"""Rows that a deadline would have hidden."""
 _NO_CAUSE: Final = frozenset({"deadline", "stuck-terminating", "oom-killed", "link", "kept-alive"})
 """What keeps no reporter from writing."""
 
@@ -52,17 +50,11 @@ class Look:
     @cached_property
     def pod(self) -> PodView:
         """The newest Pod; an empty one where there is none."""
-        pod, verdicts = newest_pod(self.pods) or {}, self.job.verdicts
-        name = text(section(pod, "metadata"), "name")
-        # An older reporter says neither of which Pod its word is nor whether it is the last.
-        judged = any(
-            each.final is not False and not each.running and each.pod in {"", name}
-            for each in verdicts
-        )
-        hidden = any(each.final and each.pod == name and each.row in _HIDDEN for each in verdicts)
+        pod = newest_pod(self.pods) or {}
         # Something may put a reporter into Pods that the template does not show.
         setup = next(iter(self.job.setups), None) or find_setup(section(pod, "spec"))
-        return PodView(pod, self.now, self.events, setup, self.log, judged, hidden)
+        verdicts = self.job.verdicts
+        return PodView(pod, self.now, self.events, setup=setup, log=self.log, verdicts=verdicts)
 
 
 def findings(look: Look) -> list[Finding]:

@@ -2,8 +2,6 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Final
 
 from reporter.common.objects import items, moment, section, text
@@ -17,6 +15,7 @@ from reporter.jobs.finding import (
     say,
     true_condition,
 )
+from reporter.jobs.job import WrittenVerdict
 from reporter.jobs.reporter_log import complaints, link_trouble, not_written, refused, words
 from reporter.jobs.setting import Setup
 from reporter.verdict.facts import Container, Form, Running, Terminated, Waiting
@@ -26,75 +25,51 @@ from reporter.verdict.pod import BY_KUBELET, EVICTING, find_adapter, read_contai
 _STUCK = 60.0  # seconds after which a Pod should be gone and is not
 _UNSEEN = 10.0  # seconds in which a scheduler notices a Pod
 _QUIET = 30.0  # seconds that the creation of a container may well take
+_HIDDEN: Final = frozenset({"W1", "W2", "W3", "O", "I", "X"})
+"""Rows that a deadline would have hidden."""
 _IDLE: Final = frozenset({"", "ContainerCreating", "PodInitializing"})
 TROUBLES: Final = {"W1": "image-trouble", "W2": "config-trouble", "W3": "start-trouble"}
 """What keeps a container from starting, by its row of the contract."""
 
 
-@dataclass(frozen=True)
 class PodView:
     """A Pod at `now` (Unix seconds), Events, its reporter and the end of that one's log.
 
-    `judged` says that its reporter has written the final verdict, `hidden` that this verdict names
-    a cause that a deadline would have hidden.
+    `verdicts` are those on its Job.
     """
 
-    pod: Object
-    now: float
-    events: Sequence[Object] = ()
-    setup: Setup | None = None
-    log: str = ""
-    judged: bool = False
-    hidden: bool = False
-
-    @cached_property
-    def name(self) -> str:
-        """The Pod's."""
-        return text(section(self.pod, "metadata"), "name")
-
-    @cached_property
-    def status(self) -> Object:
-        """Its status."""
-        return section(self.pod, "status")
-
-    @cached_property
-    def node(self) -> str:
-        """Where it was scheduled; empty before."""
-        return text(section(self.pod, "spec"), "nodeName")
-
-    @cached_property
-    def over(self) -> bool:
-        """Whether it has ended."""
-        return text(self.status, "phase") in {"Succeeded", "Failed"}
-
-    @cached_property
-    def disruption(self) -> Object:
-        """Its DisruptionTarget condition, where it is true."""
-        return true_condition(self.pod, "DisruptionTarget")
-
-    @cached_property
-    def taken_away(self) -> tuple[Finding, ...]:
-        """How it was ended from outside."""
-        return tuple(_taken_away(self))
-
-    @cached_property
-    def regular(self) -> list[Container]:
-        """Its containers that are no init containers."""
-        return self._containers("containerStatuses")
-
-    @cached_property
-    def containers(self) -> list[Container]:
-        """All that the status shows, in their order."""
-        return self._containers("initContainerStatuses") + self.regular
-
-    @cached_property
-    def own_events(self) -> list[Object]:
-        """Those of the Events that are about it."""
-        return [
-            event
-            for event in self.events
-            if text(section(event, "involvedObject"), "name") == self.name
+    def __init__(
+        self,
+        pod: Object,
+        now: float,
+        events: Sequence[Object] = (),
+        *,
+        setup: Setup | None = None,
+        log: str = "",
+        verdicts: Sequence[WrittenVerdict] = (),
+    ) -> None:
+        self.pod, self.now, self.setup, self.log = pod, now, setup, log
+        self.name = name = text(section(pod, "metadata"), "name")
+        self.node = text(section(pod, "spec"), "nodeName")
+        self.status = section(pod, "status")
+        self.over = text(self.status, "phase") in {"Succeeded", "Failed"}
+        self.events = [
+            event for event in events if text(section(event, "involvedObject"), "name") == name
         ]
+        self.regular = self._containers("containerStatuses")
+        self.containers = self._containers("initContainerStatuses") + self.regular
+        # Whether its reporter has said its last word. An older one says neither of which Pod its
+        # word is nor whether it is the last.
+        self.judged = any(
+            each.final is not False and not each.running and each.pod in {"", name}
+            for each in verdicts
+        )
+        # Whether that word is a cause that a deadline would have hidden.
+        self.hidden = any(
+            each.final and each.pod == name and each.row in _HIDDEN for each in verdicts
+        )
+        self.disruption = true_condition(pod, "DisruptionTarget")
+        self.taken_away = tuple(_taken_away(self))
 
     def say(self, name: str, /, *evidence: str, about: str = "", **values: object) -> Finding:
         """Return a finding about it."""
@@ -102,7 +77,7 @@ class PodView:
 
     def event(self, *reasons: str) -> str:
         """Return its newest Event with one of these reasons in words."""
-        return last_event(self.own_events, *reasons)
+        return last_event(self.events, *reasons)
 
     def _containers(self, kind: str) -> list[Container]:
         return [read_container(self.pod, text(each, "name")) for each in items(self.status, kind)]
@@ -168,7 +143,7 @@ def _container(it: PodView, container: Container, who: str, tail: str = "") -> I
         case Terminated() if state.lost and it.hidden:
             yield it.say("not-running", who=who)
         case Waiting(reason, message) if row := waiting_row(state):
-            cause = _pull_failure(it.own_events, message) if row == "W1" else ""
+            cause = _pull_failure(it.events, message) if row == "W1" else ""
             said = joined(reason, message)
             yield it.say(TROUBLES[row], cause, about=container.name, who=who, said=said, tail=tail)
         case Waiting("CrashLoopBackOff"):
@@ -228,7 +203,7 @@ def _reporter_failed(it: PodView, container: Container, who: str, tail: str) -> 
     if waits or container.restarts:
         how += f", restarted {container.restarts} times"
     probed = f"{container.name} failed liveness"
-    probes = [event for event in it.own_events if probed in text(event, "message")]
+    probes = [event for event in it.events if probed in text(event, "message")]
     if not waits and (probe := last_event(probes, "Killing")):
         return it.say("reporter-failed/probe", probe, who=who, how=how)
     code = "crash-loop/reporter" if waits else "reporter-failed"

@@ -86,17 +86,52 @@ class Owed:
     policy: Policy = field(default_factory=Policy)
 
 
+class NewestPod:
+    """The newest Pod of a Job, as far as a condition of its reporter depends on it."""
+
+    def __init__(self, pod: Object, owed: Owed) -> None:
+        self.facts = facts = read_pod(pod, owed.names)
+        self.reporter = read_container(pod, owed.names.reporter)
+        self.node = text(section(pod, "spec"), "nodeName")
+        self.attempt = Attempt(facts.name, facts.uid, facts.created_at, facts.created_at or 0.0)
+
+    @property
+    def doubtful_node(self) -> str:
+        """The node to look at: that of a Pod which is being taken away. Empty for others."""
+        return self.node if self.facts.taken_away or self.facts.phase == "Unknown" else ""
+
+    @property
+    def may_write(self) -> bool:
+        """Whether the reporter runs, as far as is known, or may be started."""
+        facts = self.facts
+        match self.reporter.state:
+            case Running():
+                return True
+            case Terminated(exit_code):
+                return not facts.stopping and facts.own_restart.restarts_after(exit_code)
+            case _:
+                return not facts.stopping
+
+    @property
+    def trouble(self) -> str:
+        """The row of what has kept the reporter from ever starting; empty for nothing."""
+        state = self.reporter.state
+        if not isinstance(state, Waiting) or self.reporter.last or self.reporter.restarts:
+            return ""
+        return waiting_row(state)
+
+
 @dataclass(frozen=True, slots=True)
 class Scene:
     """One Job, what is owed on it, and what the API shows at `now` (its clock, epoch seconds).
 
-    `pod` is the newest; `settle` is the time in seconds after which an end is taken for one.
+    `settle` is the time in seconds after which an end is taken for one.
     """
 
     job: Object
     owed: Owed
     standing: Standing
-    pod: Object | None
+    pod: NewestPod | None
     node: NodeLook
     now: float
     settle: float
@@ -158,14 +193,6 @@ def node_look(node: Object, now: float, settle: float) -> NodeLook:
     return NodeLook.ALIVE
 
 
-def node_in_doubt(pod: Object | None, owed: Owed) -> str:
-    """Return the node to look at: that of a Pod which is being taken away. Empty for others."""
-    if pod is None:
-        return ""
-    facts = read_pod(pod, owed.names)
-    return _node_name(pod) if facts.taken_away or facts.phase == "Unknown" else ""
-
-
 def job_keeps(job: Object, standing: Standing, now: float, settle: float) -> Why | None:
     """Return why nothing is to be written, as far as the Job itself shows it.
 
@@ -190,78 +217,50 @@ def job_keeps(job: Object, standing: Standing, now: float, settle: float) -> Why
 
 
 def pod_keeps(
-    pod: Object | None, owed: Owed, node: NodeLook, now: float, settle: float, *, over: bool
+    pod: NewestPod | None, node: NodeLook, now: float, settle: float, *, over: bool
 ) -> Why | None:
     """Return why the newest Pod says that nothing is to be written; `over`: the Job has ended."""
     if pod is None:
         return None if over else Why.NO_POD
-    facts = read_pod(pod, owed.names)
+    facts = pod.facts
     if facts.finished:
         return None if over else Why.ENDING
     if node is not NodeLook.ALIVE:
         return None
     if over:
-        return Why.ALIVE if _may_write(pod, facts, owed) else None
+        return Why.ALIVE if pod.may_write else None
     settled = now >= (facts.started_at or facts.created_at or now) + settle
-    return None if settled and _start_trouble(pod, owed) else Why.ALIVE
+    return None if settled and pod.trouble else Why.ALIVE
 
 
 def reap(scene: Scene) -> Reap | Why:
     """Return what is to be written on a Job, or why nothing is. Never raises."""
-    owed, note, pod = scene.owed, scene.standing.note, scene.pod
+    note, pod = scene.standing.note, scene.pod
     over = ended_at(scene.job) is not None
-    if pod and note and _attempt_of(read_pod(pod, owed.names)).older_than(note.attempt):
+    if pod and note and pod.attempt.older_than(note.attempt):
         pod = None  # the one that counts is gone
     kept = job_keeps(scene.job, scene.standing, scene.now, scene.settle) or pod_keeps(
-        pod, owed, scene.node, scene.now, scene.settle, over=over
+        pod, scene.node, scene.now, scene.settle, over=over
     )
     if kept:
         return kept
-    facts = read_pod(pod, owed.names) if pod else _last_seen(scene)
-    if pod and note and not note.attempt.same(_attempt_of(facts)):
+    facts = pod.facts if pod else _last_seen(scene)
+    if pod and note and not note.attempt.same(pod.attempt):
         note = None  # of an earlier attempt
     o = _observed(PodSeen(facts) if pod else PodGone(facts), scene, note)
     report = _last_word(scene, note, facts, gone=pod is None)
     if report and report.from_file and not over:
         return Why.RESULT
     # A Pod that is there keeps its token valid: a reporter that was cut off may come back.
-    cut_off = pod and scene.node is not NodeLook.ALIVE and _may_write(pod, facts, owed)
+    cut_off = pod and scene.node is not NodeLook.ALIVE and pod.may_write
     attempt = note.attempt if note and not pod else _attempt(note, facts, o)
-    report = report or _judged(Case(o, owed.policy), scene, pod)
+    report = report or _judged(Case(o, scene.owed.policy), scene.node, pod)
     return Reap(
         rows.of_index(report, attempt.index, completions=scene.standing.job.completions),
         final=over and not cut_off,
         attempt=attempt,
         evidence=_evidence(o, scene, pod),
     )
-
-
-def _may_write(pod: Object, facts: Pod, owed: Owed) -> bool:
-    """Return whether the reporter in this Pod runs, as far as is known, or may be started."""
-    match read_container(pod, owed.names.reporter).state:
-        case Running():
-            return True
-        case Terminated(exit_code):
-            return not facts.stopping and facts.own_restart.restarts_after(exit_code)
-        case _:
-            return not facts.stopping
-
-
-def _start_trouble(pod: Object, owed: Owed) -> str:
-    """Return the row of what has kept the reporter from ever starting; empty for nothing."""
-    container = read_container(pod, owed.names.reporter)
-    if not isinstance(container.state, Waiting) or container.last or container.restarts:
-        return ""
-    return waiting_row(container.state)
-
-
-def _attempt_of(facts: Pod) -> Attempt:
-    """Return the attempt of a Pod, for comparing it with another."""
-    return Attempt(facts.name, facts.uid, facts.created_at, facts.created_at or 0.0)
-
-
-def _node_name(pod: Object) -> str:
-    return text(section(pod, "spec"), "nodeName")
 
 
 def _last_seen(scene: Scene) -> Pod:
@@ -325,22 +324,22 @@ def _last_word(scene: Scene, note: Note | None, facts: Pod, *, gone: bool) -> Re
     return Report(note.row, standing.status, standing.reason, standing.message, details)
 
 
-def _judged(case: Case, scene: Scene, pod: Object | None) -> Report:
+def _judged(case: Case, node: NodeLook, pod: NewestPod | None) -> Report:
     """Return the core's verdict, as far as it does not rest on the result file."""
     verdict = decide(case.o, case.policy)
     assert not isinstance(verdict, Pending)  # the time of waiting is over
     report = verdict.report
     if report.row in _SHOWN:
         return report
-    if pod and (trouble := _start_trouble(pod, scene.owed)):
-        return rows.interrupted(f"Reporter did not start ({_TROUBLES[trouble]})", case.state)
+    if pod and pod.trouble:
+        return rows.interrupted(f"Reporter did not start ({_TROUBLES[pod.trouble]})", case.state)
     ended = case.pod is not None and case.pod.ended_for_good
     if report.row == "D" or (report.row == "N" and (ended or interruption(case))):
         return report
     cause = "Reporter ended"
-    if pod and scene.node is not NodeLook.ALIVE:
-        became = "was deleted" if scene.node is NodeLook.GONE else "became unreachable"
-        cause = f"Node {_node_name(pod)} {became}"
+    if pod and node is not NodeLook.ALIVE:
+        became = "was deleted" if node is NodeLook.GONE else "became unreachable"
+        cause = f"Node {pod.node} {became}"
     return rows.interrupted(cause, case.state)
 
 
@@ -358,12 +357,12 @@ def _attempt(note: Note | None, facts: Pod, o: Observation) -> Attempt:
     )
 
 
-def _evidence(o: Observation, scene: Scene, pod: Object | None) -> Mapping[str, Any]:
+def _evidence(o: Observation, scene: Scene, pod: NewestPod | None) -> Mapping[str, Any]:
     shown = evidence(o, scene.now)
     kept = {key: value for key, value in shown.items() if key not in _UNSEEN}
     own: dict[str, Any] = {}
     if pod:
-        own["reporter"] = shown_container(read_container(pod, scene.owed.names.reporter))
+        own["reporter"] = shown_container(pod.reporter)
         if scene.node is not NodeLook.ALIVE:
-            own["node"] = {"name": _node_name(pod), "state": scene.node.value}
+            own["node"] = {"name": pod.node, "state": scene.node.value}
     return kept | {"reaper": own}

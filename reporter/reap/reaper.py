@@ -19,6 +19,7 @@ from reporter.jobs.finding import Object
 from reporter.jobs.job import newest_pod, pods_selector
 from reporter.kube.objects import PAGE
 from reporter.reap.decide import (
+    NewestPod,
     NodeLook,
     Owed,
     Reap,
@@ -27,7 +28,6 @@ from reporter.reap.decide import (
     conditions_owed,
     ended_at,
     job_keeps,
-    node_in_doubt,
     node_look,
     pod_keeps,
     reap,
@@ -136,9 +136,8 @@ class Reaper:
         """Write what is to be written, or return why nothing is."""
         # The newest Pod is enough for most Jobs: one request instead of four.
         pod = self._newest_pod(waiting)
-        node = self._node(node_in_doubt(pod, waiting.owed))
-        now, over = self._now(), waiting.over
-        if why := pod_keeps(pod, waiting.owed, node, now, self.settle, over=over):
+        node = self._node(pod)
+        if why := pod_keeps(pod, node, self._now(), self.settle, over=waiting.over):
             return why
         for _ in range(TRIES - 1):
             with contextlib.suppress(Conflict):
@@ -154,8 +153,7 @@ class Reaper:
         # The Job first: a Pod that it creates later is newer than what is written here, and the
         # word of that Pod's reporter replaces it.
         pod = self._newest_pod(waiting)
-        self.nodes.pop(doubted := node_in_doubt(pod, waiting.owed), None)
-        node = self._node(doubted)
+        node = self._node(pod, again=True)
         now = self._now()
         scene = Scene(watched.job, waiting.owed, standing, pod, node, now, self.settle)
         done = reap(scene)
@@ -174,11 +172,11 @@ class Reaper:
                 sink.announce(statement, timeout=EVENT_PATIENCE)
         return None
 
-    def _newest_pod(self, waiting: Waiting) -> Object | None:
+    def _newest_pod(self, waiting: Waiting) -> NewestPod | None:
         newest: Object | None = None
         for page in self._pages("Pod", waiting.namespace, waiting.selector):
             newest = newest_pod([*page, *([newest] if newest else [])])
-        return newest
+        return None if newest is None else NewestPod(newest, waiting.owed)
 
     def _pages(
         self, kind: str, namespace: str | None, selector: str
@@ -194,11 +192,12 @@ class Reaper:
             if not more:
                 return
 
-    def _node(self, name: str) -> NodeLook:
-        """Look at a node once in a pass. One that cannot be read counts as alive."""
+    def _node(self, pod: NewestPod | None, *, again: bool = False) -> NodeLook:
+        """Look once in a pass at a node that is in doubt, or again. Unread it counts as alive."""
+        name = pod.doubtful_node if pod else ""
         if not name:
             return NodeLook.ALIVE
-        if name not in self.nodes:
+        if again or name not in self.nodes:
             self.pause()
             try:
                 node = self.api.get("Node", None, name, timeout=TIMEOUT)

@@ -13,11 +13,11 @@ from reporter.common.objects import epoch
 from reporter.common.schema import problems
 from reporter.reap.decide import (
     UNKNOWN_POD,
+    NewestPod,
     NodeLook,
     Reap,
     Why,
     conditions_owed,
-    node_in_doubt,
     node_look,
 )
 from reporter.verdict.annotation import decode_note, encode_note
@@ -157,18 +157,17 @@ def test_evidence() -> None:
 @pytest.mark.parametrize(
     ("shown", "expected"),
     [
-        (None, ""),
         (pod(), ""),
         (pod(deleted=ENDED), "node1"),
         (pod(phase="Unknown"), "node1"),
         (pod(conditions=(DELETED_BY_GC | {"reason": "TerminationByKubelet"},)), "node1"),
     ],
 )
-def test_node_in_doubt(shown: Object | None, expected: str) -> None:
+def test_node_in_doubt(shown: Object, expected: str) -> None:
     """Only where a Pod is taken away: nodes are not asked about for Pods that are well."""
     (owed,) = conditions_owed(make_job())
 
-    assert expected == node_in_doubt(shown, owed)
+    assert expected == NewestPod(shown, owed).doubtful_node
 
 
 @pytest.mark.parametrize(
