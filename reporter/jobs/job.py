@@ -76,6 +76,7 @@ class JobView:
         self.template = section(self.spec, "template", "spec")
         self.setups = find_setups(self.template)
         self.verdicts = written_verdicts(job, self.setups[0].condition if self.setups else "")
+        self.completions = number(self.spec, "completions") or 1
         self.suspended = self.spec.get("suspend") is True
         self.deleting = "deletionTimestamp" in metadata
         self.ended = ended(job)
@@ -93,9 +94,7 @@ class JobView:
             return True
         if self.suspended or number(self.spec, "backoffLimit") != 0:
             return False
-        if (number(self.spec, "completions") or 1) > 1 or (
-            number(self.spec, "parallelism") or 1
-        ) > 1:
+        if self.completions > 1 or (number(self.spec, "parallelism") or 1) > 1:
             return False
         # Failures that a rule ignores are not counted.
         rules = items(section(self.spec, "podFailurePolicy"), "rules")
@@ -109,7 +108,7 @@ class JobView:
         """
         # An older reporter writes its verdicts once, and says of none that it is final.
         settled = verdict.final is not False and not verdict.running
-        enough = verdict.good and (number(self.spec, "completions") or 1) <= 1
+        enough = verdict.good and self.completions <= 1
         return settled and (enough or self.last_pod)
 
     @property
