@@ -87,6 +87,15 @@ def put_data(form: str, value: Mapping[str, Any]) -> None:
     sys.stdout.flush()
 
 
+def put_document(form: str, value: Mapping[str, Any]) -> None:
+    """Write one of several values: JSON on a line of its own, or a YAML document."""
+    if form == "yaml":
+        put(["---"])
+        put_data("yaml", value)
+    else:
+        put([safe_json(json.dumps(value, ensure_ascii=False))])
+
+
 def safe_json(written: str) -> str:
     """Return JSON with what a terminal would obey written as escapes."""
     return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", written)

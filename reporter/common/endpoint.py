@@ -23,13 +23,17 @@ class Site:
     `page` renders the metrics for an `Accept` header. `alive` says whether the main loop still
     turns. `checks` returns each readiness check's name with its problem, or None where all is well.
     `on_scrape` is told after a client has taken the whole of a `/metrics` page, with that page's
-    own `final`: a page rendered before the verdict never counts as one that showed it.
+    own `final`: a page rendered before the verdict never counts as one that showed it. `on_error`
+    hears of what an answer has raised.
     """
 
     page: Callable[[str], Page]
     alive: Callable[[], bool]
-    checks: Callable[[], Mapping[str, str | None]]
-    on_scrape: Callable[[bool], None]
+    checks: Callable[[], Mapping[str, str | None]] = dict
+    on_scrape: Callable[[bool], object] = lambda _: None
+    on_error: Callable[[Exception], object] = lambda error: log.get().error(
+        "Endpoint could not answer", error=error
+    )
 
     def answer(self, request: Request) -> Response:
         """Answer one request by its head. Never raises."""
@@ -61,7 +65,7 @@ class Site:
             else:
                 status, text = 503, f"{path[1:]} check failed"
         except Exception as error:
-            log.get().error("Endpoint could not answer", path=path, error=error)
+            self.on_error(error)
             return refusal(500, whole=whole)
         body = f"{text}\n".encode("utf-8", "replace")
         return Response(status, body, headers=headers, whole=whole)
@@ -99,7 +103,7 @@ class Endpoint(Server):
             most=MOST_CONNECTIONS,
             patience=patience,
             most_ignored=_MOST_IGNORED_BYTES,
-            on_error=lambda error: log.get().error("Endpoint gave up on a connection", error=error),
+            on_error=site.on_error,
         )
         self.add(listener)
 

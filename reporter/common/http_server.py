@@ -80,7 +80,7 @@ class Server:
         patience: float,
         most_ignored: int,
         longest_body: int = 0,
-        on_error: Callable[[Exception], None],
+        on_error: Callable[[Exception], object],
         tick: Callable[[], float | None] = lambda: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:

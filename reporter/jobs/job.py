@@ -1,214 +1,194 @@
-"""The whole diagnosis of a Job: what is on it, what became of it, what is in its way."""
+"""One look at a Job: its reporters, the verdicts on it, and what has become of it."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
 
-from reporter.common.objects import items, moment, section, text
-from reporter.jobs.events import last_event
-from reporter.jobs.finding import Finding, Object, Objects, info, problem, warning
-from reporter.jobs.kept_running import kept_alive
-from reporter.jobs.of_run import of_run
-from reporter.jobs.pod import diagnose_pod
-from reporter.jobs.repeats import repeats
-from reporter.jobs.setting import find_setup, judge
-from reporter.jobs.written_verdict import WrittenVerdict, tell, written_verdicts
+from reporter.common.objects import items, json_object, moment, number, section, text
+from reporter.jobs.finding import Object, true_condition
+from reporter.jobs.setting import find_setups
+from reporter.verdict.condition import ANNOTATION_PREFIX, RESERVED_TYPES, annotation_key
+from reporter.verdict.rows import REASONS
 
-_OVER = ("Complete", "Failed")
-_REASONS = {
-    "BackoffLimitExceeded": "its Pods failed more often than backoffLimit allows",
-    "DeadlineExceeded": "it ran longer than its activeDeadlineSeconds",
-    "PodFailurePolicy": "a rule of its podFailurePolicy ended it",
-    "FailedIndexes": "some of its indexes failed",
-    "MaxFailedIndexesExceeded": "more indexes failed than maxFailedIndexes allows",
+ENDED: Final = ("Complete", "Failed")
+_NOT_FINAL: Final = {
+    **dict.fromkeys("RSCX", "not final: the adapter may run again"),
+    **dict.fromkeys(("W1", "W2", "W3"), "not final: the adapter may still start"),
+    **dict.fromkeys("EDN", "not final: a result may still arrive"),
 }
-_HIDDEN = frozenset({"W1", "W2", "W3", "O", "I", "X"})  # what a deadline would have hidden
-_TROUBLES = {"W1": "image-trouble", "W2": "config-trouble", "W3": "start-trouble"}
-_NOT_CREATED = frozenset({"FailedCreate", "FailedValidation"})
 
 
-def standing(job: Object) -> list[WrittenVerdict]:
-    """Return the verdicts on a Job, also one of an older reporter if a reporter is set up."""
-    setup = find_setup(section(job, "spec", "template", "spec"))
-    return written_verdicts(job, setup.condition if setup else "")
+@dataclass(frozen=True, slots=True)
+class WrittenVerdict:
+    """One condition with its annotation. `row` is empty where there is no annotation.
+
+    `evidence`, `after` and `late` are from the annotation; `final` is None where it is not known.
+    """
+
+    type: str
+    status: str
+    reason: str
+    message: str
+    since: str
+    row: str = ""
+    final: bool | None = None
+    pod: str = ""
+    evidence: Mapping[str, Any] | None = None
+    after: Mapping[str, Any] | None = None
+    late: Mapping[str, Any] | None = None
+
+    def __str__(self) -> str:
+        return f"{self.type}={self.status} {self.reason}: {self.message}"
+
+    @property
+    def good(self) -> bool:
+        """Whether the verdict is a success."""
+        return self.status == "True"
+
+    @property
+    def running(self) -> bool:
+        """Whether the verdict says that the work is still going on."""
+        return self.row == "A" or (not self.row and self.reason == REASONS["A"])
+
+    @property
+    def failed(self) -> bool:
+        """Whether the verdict is a failure, or that nothing is known."""
+        return not self.good and not self.running
 
 
-def findings(objects: Objects) -> list[Finding]:
-    """Return what happened and what to do, beginning with the verdicts on the Job. Never raises."""
-    job = objects.job
-    setup = find_setup(section(job, "spec", "template", "spec"))
-    newest = newest_pod(objects.pods)
-    found = written_verdicts(job, setup.condition if setup else "")
-    said: list[Finding] = []
-    for verdict in found:
-        said += [tell(verdict), *_doubts(verdict, objects, newest)]
-    said += repeats(job, found)
-    if newest is not None and setup is None:
-        # Something may put it into Pods that the template does not show.
-        setup = find_setup(section(newest, "spec"))
-    run = list(of_run(job))
-    said += run
-    if setup is not None or not (found or run):
-        said += judge(job, setup)
-    said += _job(objects)
-    if newest is not None:
-        name = text(section(newest, "metadata"), "name")
-        # An older reporter says neither of which Pod its word is nor whether it is the last.
-        judged = any(
-            each.final is not False and not each.running and each.pod in {"", name}
-            for each in found
+class Outcome(StrEnum):
+    """What has become of a Job."""
+
+    OPEN = "open"
+    GOOD = "good"
+    FAILED = "failed"
+
+
+class JobView:
+    """A Job; `verdicts` has that of an older reporter, too, if a reporter is set up."""
+
+    def __init__(self, job: Object) -> None:
+        metadata = section(job, "metadata")
+        self.object, self.spec = job, section(job, "spec")
+        self.name, self.namespace = text(metadata, "name"), text(metadata, "namespace")
+        self.uid, self.created = text(metadata, "uid"), text(metadata, "creationTimestamp")
+        self.template = section(self.spec, "template", "spec")
+        self.setups = find_setups(self.template)
+        self.verdicts = written_verdicts(job, self.setups[0].condition if self.setups else "")
+        self.completions = number(self.spec, "completions") or 1
+        self.suspended = self.spec.get("suspend") is True
+        self.deleting = "deletionTimestamp" in metadata
+        self.ended = ended(job)
+
+    @property
+    def ending(self) -> bool:
+        """Whether the Job is over, or about to be."""
+        known = (*ENDED, "FailureTarget", "SuccessCriteriaMet")
+        return bool(true_condition(self.object, *known))
+
+    @property
+    def last_pod(self) -> bool:
+        """Whether the Job starts no further Pod: it is ending, or does not retry."""
+        if self.ending:
+            return True
+        if self.suspended or number(self.spec, "backoffLimit") != 0:
+            return False
+        if self.completions > 1 or (number(self.spec, "parallelism") or 1) > 1:
+            return False
+        # Failures that a rule ignores are not counted.
+        rules = items(section(self.spec, "podFailurePolicy"), "rules")
+        return not any(text(rule, "action") == "Ignore" for rule in rules)
+
+    def stays(self, verdict: WrittenVerdict) -> bool:
+        """Return whether this verdict is the last one.
+
+        A final one is the last of its Pod. Unless it is good and the Job needs no second success,
+        the Job may start another Pod, whose verdict replaces it.
+        """
+        # An older reporter writes its verdicts once, and says of none that it is final.
+        settled = verdict.final is not False and not verdict.running
+        enough = verdict.good and self.completions <= 1
+        return settled and (enough or self.last_pod)
+
+    @property
+    def outcome(self) -> Outcome:
+        """What has become of it: decided once all that write wrote their final verdict."""
+        writers = sum(each.writes for each in self.setups)
+        if len(self.verdicts) < max(writers, 1) or not all(map(self.stays, self.verdicts)):
+            return Outcome.OPEN
+        return Outcome.GOOD if all(each.good for each in self.verdicts) else Outcome.FAILED
+
+    @property
+    def open_because(self) -> str:
+        """Why it is not decided, if that is worth a remark: its verdict may not stay."""
+        if self.suspended:
+            return "suspended; waiting"
+        if not self.verdicts and not self.setups:
+            return "no status reporter in its Pod template; waiting"
+        if not self.verdicts and not any(each.writes for each in self.setups):
+            return "its status reporter writes no condition (REPORT_CONDITION=false); waiting"
+        for each in self.verdicts:
+            if not each.running and not self.stays(each):
+                why = "the Job may start another Pod"
+                if each.final is False:
+                    why = _NOT_FINAL.get("" if self.ended else each.row, "not final yet")
+                return f"{each} ({why}); waiting"
+        return ""
+
+    def nobody_writes(self, pods: Sequence[Object]) -> bool:
+        """Return whether no reporter can still write: the Job and its Pods have ended."""
+        return self.ended and all(
+            text(section(pod, "status"), "phase") in {"Succeeded", "Failed"} for pod in pods
         )
-        hidden = any(each.final and each.pod == name and each.row in _HIDDEN for each in found)
-        log = objects.logs.get(name, "")
-        said += diagnose_pod(
-            newest, setup, objects.events, log, objects.now, judged=judged, hidden=hidden
-        )
-        if setup is not None:
-            said += kept_alive(newest, setup)
-        said = _once(said, found, name)
-    else:
-        said += _no_pod(objects)
-    unexplained = not found and not _has_cause(said)
-    if unexplained and newest is not None and setup is not None and setup.writes:
-        said.append(_silent(newest, setup.name))
-    said += [
-        warning("unread", f"The {what} could not be read: {why}")
-        for what, why in objects.unread.items()
-    ]
-    return said
 
 
-def _once(said: list[Finding], found: list[WrittenVerdict], pod: str) -> list[Finding]:
-    """Drop what the verdict on this Pod already says of a container, but keep the causes."""
-    for verdict in found:
-        code = _TROUBLES.get(verdict.row)
-        adapter = text(section(verdict.evidence or {}, "adapter"), "container")
-        repeated = [
-            each
-            for each in said
-            if each.code == code
-            and verdict.pod == pod
-            and (each.about == adapter or repr(each.about) in verdict.message)
-        ]
-        causes = tuple(cause for each in repeated for cause in each.evidence)
-        own = tell(verdict)
-        said = [
-            replace(each, evidence=each.evidence + causes) if each == own else each
-            for each in said
-            if each not in repeated
-        ]
-    return said
+def written_verdicts(job: Object, also: str = "") -> list[WrittenVerdict]:
+    """Return what a reporter has written on the Job: conditions with our annotation.
 
-
-def _doubts(verdict: WrittenVerdict, objects: Objects, newest: Object | None) -> Iterator[Finding]:
-    """Yield when a verdict is not about the present."""
-    over = newest is None or text(section(newest, "status"), "phase") in {"Succeeded", "Failed"}
-    if verdict.running and (over or ended(objects.job)) and "pods" not in objects.unread:
-        yield problem(
-            "reporter-gone",
-            "It says that work is in progress, but nothing is running: the reporter was killed "
-            "together with its Pod and could not write the outcome.",
-            "Nothing more is known; run the Job again if you need its outcome. "
-            "`status-ctl reap` makes the condition final.",
-        )
-    name = text(section(newest or {}, "metadata"), "name")
-    if verdict.pod and name and verdict.pod != name:
-        yield info(
-            "earlier-attempt",
-            f"This verdict belongs to an earlier attempt (Pod {verdict.pod}); "
-            f"there is now Pod {name}.",
-        )
-    if text(section(verdict.evidence or {}, "pod"), "look") == "forbidden":
-        yield problem(
-            "missing-rights",
-            "The reporter is not allowed to read its Pod, so only the result file counts.",
-            "Bind the Role of deploy/base to the Pod's service account (pods: get, watch).",
-        )
-
-
-def _job(objects: Objects) -> Iterator[Finding]:
-    job = objects.job
-    if section(job, "spec").get("suspend") is True:
-        name = text(section(job, "metadata"), "name")
-        yield problem(
-            "suspended",
-            "The Job is suspended: it has no Pods until it is resumed.",
-            f'kubectl patch job {name} -p \'{{"spec":{{"suspend":false}}}}\'',
-        )
-    if "deletionTimestamp" in section(job, "metadata"):
-        yield info("deleting", "The Job is being deleted.")
+    `also` is a type that counts without one, as an older reporter writes it.
+    """
+    notes = {
+        key: note
+        for key, value in section(job, "metadata", "annotations").items()
+        if key.startswith(ANNOTATION_PREFIX) and isinstance(value, str)
+        if (note := json_object(value)) and section(note, "attempt")
+    }
+    found = []
     for condition in items(section(job, "status"), "conditions"):
-        if text(condition, "status") != "True" or text(condition, "type") not in _OVER:
+        kind = text(condition, "type")
+        note = notes.get(annotation_key(kind))
+        if kind in RESERVED_TYPES or (note is None and (not also or kind != also)):
             continue
-        if text(condition, "type") == "Complete":
-            yield info("job-complete", "The Job itself is complete.")
-            continue
-        reason = text(condition, "reason")
-        why = _REASONS.get(reason, text(condition, "message") or "without a reason")
-        yield info("job-failed", f"The Job itself has failed ({reason}): {why}.")
-
-
-def _no_pod(objects: Objects) -> Iterator[Finding]:
-    job = objects.job
-    leaving = "deletionTimestamp" in section(job, "metadata")
-    if "pods" in objects.unread or leaving or section(job, "spec").get("suspend") is True:
-        return
-    if ended(job):
-        yield info(
-            "pods-gone",
-            "Its Pods are gone, and their logs with them: the conditions above are all that is "
-            "left.",
+        note = note or {}
+        final = note.get("final")
+        found.append(
+            WrittenVerdict(
+                kind,
+                text(condition, "status"),
+                text(condition, "reason"),
+                text(condition, "message"),
+                text(condition, "lastTransitionTime"),
+                text(note, "rule"),
+                final if isinstance(final, bool) else None,
+                text(section(note, "attempt"), "pod"),
+                section(note, "evidence"),
+                section(note, "after") or None,
+                section(note, "late") or None,
+            )
         )
-    elif why := last_event(objects.events, _NOT_CREATED):
-        yield problem(
-            "no-pod",
-            f"The Job cannot create its Pod ({why}).",
-            "A quota, an admission policy or a missing service account prevents it: see the "
-            "message.",
-        )
-    else:
-        yield problem(
-            "no-pod",
-            "The Job has no Pod.",
-            "If this lasts longer than a few seconds, check that the controller manager is "
-            "running: kubectl describe job",
-        )
-
-
-def _silent(pod: Object, reporter: str) -> Finding:
-    name = text(section(pod, "metadata"), "name")
-    return problem(
-        "no-condition",
-        f"The reporter has written nothing on the Job yet (Pod {name}).",
-        f"If this lasts, see what it is waiting for: kubectl logs {name} -c {reporter}",
-    )
-
-
-_CAUSES = frozenset(
-    {"missing-rights", "unschedulable", "gated", "image-trouble", "config-trouble", "start-trouble"}
-) | {
-    "crash-loop",
-    "reporter-failed",
-    "volume",
-    "sandbox",
-    "creating",
-    "settings",
-    "evicted",
-    "lost",
-    "not-written",
-    "no-scheduler",
-}
-
-
-def _has_cause(said: list[Finding]) -> bool:
-    return any(finding.code in _CAUSES for finding in said)
+    return found
 
 
 def ended(job: Object) -> bool:
     """Return whether the Job itself is over: complete or failed."""
-    return any(
-        text(condition, "type") in _OVER and text(condition, "status") == "True"
-        for condition in items(section(job, "status"), "conditions")
-    )
+    return bool(true_condition(job, *ENDED))
+
+
+def pods_selector(job: Object) -> str:
+    """Return the labels of a Job's Pods, `KEY=VALUE,...`; empty where it does not say."""
+    labels = section(job, "spec", "selector", "matchLabels")
+    return ",".join(f"{key}={value}" for key, value in labels.items())
 
 
 def newest_pod(pods: Sequence[Object]) -> Object | None:

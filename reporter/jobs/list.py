@@ -3,7 +3,7 @@
 import argparse
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -13,11 +13,8 @@ from reporter.cli.cluster import TIMEOUT, asking, cluster_arguments, open_cluste
 from reporter.cli.exits import GOOD
 from reporter.cli.output import tell
 from reporter.cli.table import table, terminal_columns
-from reporter.common.objects import epoch, section, text
-from reporter.jobs.finding import Object
-from reporter.jobs.job import standing
-from reporter.jobs.setting import find_setup
-from reporter.jobs.written_verdict import WrittenVerdict
+from reporter.common.objects import epoch
+from reporter.jobs.job import JobView, WrittenVerdict
 
 DESCRIPTION = """\
 Lists the Jobs with a status reporter: those with its condition, and those whose Pods have a
@@ -33,8 +30,7 @@ exit codes:
   130  Ctrl-C"""
 
 API_VERSION = "v1"
-_NARROW = ("NAME", "CONDITION", "STATUS", "SINCE", "REASON", "FINAL", "MESSAGE")
-_WIDE = (*_NARROW[:-1], "ROW", "POD", _NARROW[-1])
+_SHOWN = ("type", "status", "reason", "message", "since", "final", "row", "pod")
 _FINAL = {True: "yes", False: "no", None: ""}
 
 
@@ -47,6 +43,15 @@ class Line:
     uid: str
     verdict: WrittenVerdict | None
     deleted: bool = False
+
+    def data(self) -> dict[str, Any]:
+        """Return it for JSON and YAML."""
+        shown = None
+        if self.verdict is not None:
+            shown = {key: getattr(self.verdict, key) for key in _SHOWN}
+            shown["evidence"] = dict(self.verdict.evidence or {})
+        named = {"namespace": self.namespace, "name": self.name, "uid": self.uid}
+        return named | {"condition": shown} | ({"deleted": True} if self.deleted else {})
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -70,35 +75,27 @@ def run(options: argparse.Namespace) -> int:
         follow(api, namespace, options)
     with closing(api), asking():
         jobs = api.list_jobs(namespace, options.selector, timeout=TIMEOUT)
-        lines = [line for job in jobs for line in lines_of(job)]
+        lines = [line for job in jobs for line in lines_of(JobView(job))]
     match options.output:
         case "name":
             found = dict.fromkeys((line.namespace, line.name) for line in lines)
             show.put_names(f"job.batch/{name}" for _, name in found)
         case "json" | "yaml":
-            document = {
-                "api_version": API_VERSION,
-                "kind": "Jobs",
-                "items": [item(line) for line in lines],
-            }
+            items = [line.data() for line in lines]
+            document = {"api_version": API_VERSION, "kind": "Jobs", "items": items}
             show.put_data(options.output, document)
-        case form if lines:
-            wide, everywhere = form == "wide", namespace is None
-            show.put(table_of(lines, options, wide=wide, everywhere=everywhere))
+        case _ if lines:
+            show.put(table_of(lines, options, everywhere=namespace is None))
     if not lines:
         tell(none_in(namespace))
     return GOOD
 
 
-def lines_of(job: Object) -> Iterator[Line]:
-    """Yield what stands on a Job; without a verdict where its reporter has said nothing."""
-    metadata = section(job, "metadata")
-    names = (text(metadata, "namespace"), text(metadata, "name"), text(metadata, "uid"))
-    found = standing(job)
-    for verdict in found:
-        yield Line(*names, verdict)
-    if not found and find_setup(section(job, "spec", "template", "spec")):
-        yield Line(*names, None)
+def lines_of(job: JobView) -> list[Line]:
+    """Return what stands on a Job; without a verdict where its reporter has said nothing."""
+    nothing: list[WrittenVerdict | None] = [None] if job.setups else []
+    found = list(job.verdicts) or nothing
+    return [Line(job.namespace, job.name, job.uid, verdict) for verdict in found]
 
 
 def none_in(namespace: str | None) -> str:
@@ -107,48 +104,28 @@ def none_in(namespace: str | None) -> str:
     return f"no Jobs with a status reporter in {where}"
 
 
-def table_of(
-    lines: Sequence[Line], options: argparse.Namespace, *, wide: bool, everywhere: bool
-) -> list[str]:
+def table_of(lines: Sequence[Line], options: argparse.Namespace, *, everywhere: bool) -> list[str]:
     """Return the lines of a table, its header first."""
-    header = _WIDE if wide else _NARROW
-    cells = [_cells(line, wide=wide) for line in lines]
+    wide = options.output == "wide"
+    header = ["NAME", "CONDITION", "STATUS", "SINCE", "REASON", "FINAL"]
+    header += ["ROW", "POD", "MESSAGE"] if wide else ["MESSAGE"]
+    rows = [_cells(line, len(header), wide=wide) for line in lines]
     if everywhere:
-        header = ("NAMESPACE", *header)
-        cells = [[line.namespace, *row] for line, row in zip(lines, cells, strict=True)]
+        header = ["NAMESPACE", *header]
+        rows = [[line.namespace, *row] for line, row in zip(lines, rows, strict=True)]
     columns = None if wide else terminal_columns(sys.stdout)
-    return table(header, cells, columns=columns, colours=show.colours(options))
+    return table(header, rows, columns=columns, colours=show.colours(options))
 
 
-def _cells(line: Line, *, wide: bool) -> list[str]:
+def _cells(line: Line, count: int, *, wide: bool) -> list[str]:
     verdict = line.verdict
     if verdict is None:
         words = "deleted" if line.deleted else "no condition yet"
-        return [line.name, *[""] * (7 if wide else 5), words]
+        return [line.name, *[""] * (count - 2), words]
     since = epoch(verdict.since)
-    age = show.ago(None if since is None else time.time() - since)
     # The age is that of the status: reason and message may be newer.
+    age = show.ago(None if since is None else time.time() - since)
     cells = [line.name, verdict.type, verdict.status, age, verdict.reason, _FINAL[verdict.final]]
     if wide:
         cells += [verdict.row, verdict.pod]
     return [*cells, "deleted" if line.deleted else verdict.message]
-
-
-def item(line: Line) -> dict[str, Any]:
-    """Return a line as data."""
-    verdict = line.verdict
-    shown = None
-    if verdict is not None:
-        shown = {
-            "type": verdict.type,
-            "status": verdict.status,
-            "reason": verdict.reason,
-            "message": verdict.message,
-            "since": verdict.since,
-            "final": verdict.final,
-            "row": verdict.row,
-            "pod": verdict.pod,
-            "evidence": dict(verdict.evidence or {}),
-        }
-    named = {"namespace": line.namespace, "name": line.name, "uid": line.uid}
-    return named | {"condition": shown} | ({"deleted": True} if line.deleted else {})

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from reporter.common.objects import epoch, items, moment, section, text
+from reporter.common.objects import items, moment, section, text
 from reporter.common.text import clean
-from reporter.jobs.events import last_event
+from reporter.jobs.check_pod import PodView, check_pod
+from reporter.jobs.finding import event_time, last_event
+from reporter.jobs.job import WrittenVerdict, written_verdicts
 from reporter.jobs.job import ended as is_over
-from reporter.jobs.pod import diagnose_pod
-from reporter.jobs.written_verdict import WrittenVerdict, written_verdicts
 from reporter.launch.added_container import SIDECAR, WORKER
 from reporter.launch.plugin_pod import plugin_container
 from reporter.launch.scheduling import node_is_away
@@ -31,7 +31,6 @@ from reporter.verdict.pod import read_pod as read_facts_of_pod
 Object = Mapping[str, Any]
 
 _UPLOADS: Final = {"result-file": SIDECAR, "done-file": WORKER}
-_REFUSED: Final = frozenset({"FailedCreate"})
 _TEXT: Final = 1024  # bytes
 _NAMED: Final = EVICTING | {"DeadlineExceeded"}
 DELETED: Final = "PodDeleted"
@@ -185,12 +184,10 @@ def read_pod(pod: Object, launch: Launch) -> SeenPod | None:
 def read_event(event: Object) -> Refusal | None:
     """Read an API Event; nothing where it does not tell that a plugin's Pod was refused."""
     about = section(event, "involvedObject")
-    said = last_event((event,), _REFUSED)
+    said = last_event((event,), "FailedCreate")
     if text(about, "kind") != "Job" or not said:
         return None
-    stamps = (text(event, "lastTimestamp"), text(event, "eventTime"), text(event, "firstTimestamp"))
-    at = next((found for stamp in stamps if (found := epoch(stamp))), 0.0)
-    return Refusal(text(about, "uid"), clean(said, _TEXT), at)
+    return Refusal(text(about, "uid"), clean(said, _TEXT), event_time(event))
 
 
 def newest_pods(pods: Iterable[SeenPod]) -> dict[tuple[str, str], SeenPod]:
@@ -253,7 +250,7 @@ def _unscheduled(pod: Object, facts: Pod) -> PluginTrouble | None:
         return None
     reason, message = text(said[0], "reason"), text(said[0], "message")
     away = reason == "Unschedulable" and node_is_away(message)
-    words = diagnose_pod(pod, None, (), "", facts.created_at or 0.0)
+    words = check_pod(PodView(pod, facts.created_at or 0.0))
     sentence = next(each.what for each in words if each.code in {"unschedulable", "gated"})
     kind = Hindrance.NODE if away else Hindrance.SCHEDULING
     return PluginTrouble(kind, reason, clean(message, _TEXT), clean(sentence, _TEXT).rstrip("."))
@@ -263,7 +260,7 @@ def _taken(pod: Object, facts: Pod) -> Taken | None:
     """Say why the Pod is taken away; what the platform only means to do is no reason."""
     if not (facts.deleting or facts.disrupted or facts.reason in _NAMED):
         return None
-    sentence = next((each.what for each in diagnose_pod(pod, None, (), "", 0.0)), "")
+    sentence = next((each.what for each in check_pod(PodView(pod, 0.0))), "")
     reason = facts.reason if facts.reason in _NAMED else ""
     if not reason and facts.disruption is not None:
         reason = facts.disruption.reason

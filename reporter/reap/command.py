@@ -1,12 +1,11 @@
 """`status-ctl reap`: writes the final condition on Jobs whose reporter was lost."""
 
 import argparse
-import json
 import signal
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from reporter.cli import output as show
 from reporter.cli.cluster import asking, cluster_arguments, open_cluster, said
@@ -18,8 +17,9 @@ from reporter.errors import KubeError
 
 if TYPE_CHECKING:
     from reporter.common.lifecycle import Stop
+    from reporter.reap.decide import Reap
     from reporter.reap.metrics import ReaperMetrics
-    from reporter.reap.reaper import Pass, Reaped, Reaper
+    from reporter.reap.reaper import Pass, Reaper, Waiting
 
 DESCRIPTION = """\
 Writes the final condition on Jobs whose reporter was lost: its Pod was force-deleted or killed, its
@@ -91,30 +91,26 @@ def run(options: argparse.Namespace) -> int:
     api, namespace = open_cluster(options)
     api.hurry_after(lambda: stop.requested_at)
 
-    from reporter.reap.reaper import Reaper, ReapStopped
+    from reporter.reap.reaper import Reaper
 
-    shown = Shown(options, everywhere=namespace is None)
-    metrics = _metrics() if options.watch else None
+    shown, metrics = Shown(options, everywhere=namespace is None), None
+    if options.watch:
+        from reporter.reap.metrics import ReaperMetrics
 
-    def reaped(one: "Reaped") -> None:
-        shown.one(one)
+        metrics = ReaperMetrics()
+
+    def reaped(waiting: "Waiting", written: "Reap") -> None:
+        shown.one(waiting, written)
         if metrics and not options.dry_run:
-            metrics.reaped(one.written.report.reason)
+            metrics.reaped(written.report.reason)
 
     pace = Pace(options.qps, stop)
-    reaper = Reaper(
-        api,
-        namespace,
-        options.selector,
-        settle=float(options.settle),
-        pause=pace,
-        on_reaped=reaped,
-        dry_run=options.dry_run,
-    )
+    settle, dry_run = float(options.settle), options.dry_run
+    reaper = Reaper(api, namespace, options.selector, settle, pace, reaped, dry_run)
     try:
-        if metrics is None:
-            return _once(reaper, shown)
-        return _watch(reaper, metrics, pace, stop, options)
+        if metrics:
+            _watch(reaper, metrics, pace, options)
+        return _once(reaper, shown)
     except (ReapStopped, CannotTell):
         # A request that a signal has broken off is no trouble.
         if not stop.requested:
@@ -124,6 +120,10 @@ def run(options: argparse.Namespace) -> int:
         return GOOD if options.watch else 128 + signal.SIGTERM
     finally:
         api.close()
+
+
+class ReapStopped(Exception):
+    """We were asked to end."""
 
 
 class Pace:
@@ -141,13 +141,16 @@ class Pace:
 
     def __call__(self) -> None:
         """Wait. Raises ReapStopped."""
-        from reporter.reap.reaper import ReapStopped
+        self.rest(self._next - self._clock())
+        self._next = max(self._next, self._clock()) + self._gap
 
-        while not self._stop.requested and (left := self._next - self._clock()) > 0:
+    def rest(self, seconds: float) -> None:
+        """Wait so long. Raises ReapStopped."""
+        end = self._clock() + seconds
+        while not self._stop.requested and (left := end - self._clock()) > 0:
             self._stop.wake.wait(left)
         if self._stop.requested:
             raise ReapStopped
-        self._next = max(self._next, self._clock()) + self._gap
 
 
 class Shown:
@@ -157,24 +160,21 @@ class Shown:
         self._options, self._everywhere = options, everywhere
         self._items: list[dict[str, Any]] = []
 
-    def one(self, reaped: "Reaped") -> None:
+    def one(self, waiting: "Waiting", written: "Reap") -> None:
         """Take one report."""
-        form, report = self._options.output, reaped.written.report
+        form, report, key = self._options.output, written.report, f"job.batch/{waiting.name}"
         if form == "name":
-            show.put_names([f"job.batch/{reaped.name}"])
+            show.put_names([key])
         elif form == "table":
-            where = f"{reaped.namespace}  " if self._everywhere else ""
-            last = "final" if reaped.written.final else "may still change"
+            where = f"{waiting.namespace}  " if self._everywhere else ""
+            last = "final" if written.final else "may still change"
             dry = ", dry run" if self._options.dry_run else ""
-            words = f"{reaped.type}={report.status}  {report.reason}: {report.message}"
-            show.put([clean(f"{where}job.batch/{reaped.name}  {words} ({last}{dry})", 4096)])
-        elif not self._options.watch:
-            self._items.append(item(reaped))
-        elif form == "json":
-            show.put([show.safe_json(json.dumps(item(reaped), ensure_ascii=False))])
+            words = f"{waiting.owed.type}={report.status}  {report.reason}: {report.message}"
+            show.put([clean(f"{where}{key}  {words} ({last}{dry})", 4096)])
+        elif self._options.watch:
+            show.put_document(form, item(waiting, written))
         else:
-            show.put(["---"])
-            show.put_data("yaml", item(reaped))
+            self._items.append(item(waiting, written))
 
     def end(self, found: "Pass") -> None:
         """Show what is to be shown after a single pass."""
@@ -190,20 +190,20 @@ class Shown:
             show.put_data(self._options.output, document)
 
 
-def item(reaped: "Reaped") -> dict[str, Any]:
+def item(waiting: "Waiting", written: "Reap") -> dict[str, Any]:
     """Return a report as data, in the form of `status-ctl jobs`."""
-    written = reaped.written
+    report = written.report
     return {
-        "namespace": reaped.namespace,
-        "name": reaped.name,
-        "uid": reaped.uid,
+        "namespace": waiting.namespace,
+        "name": waiting.name,
+        "uid": waiting.uid,
         "condition": {
-            "type": reaped.type,
-            "status": written.report.status,
-            "reason": written.report.reason,
-            "message": written.report.message,
+            "type": waiting.owed.type,
+            "status": report.status,
+            "reason": report.reason,
+            "message": report.message,
             "final": written.final,
-            "row": written.report.row,
+            "row": report.row,
             "pod": written.attempt.pod,
             "evidence": dict(written.evidence),
         },
@@ -215,35 +215,32 @@ def _once(reaper: "Reaper", shown: Shown) -> int:
         found = reaper.run()
     shown.end(found)
     total = found.reaped + len(found.failed) + sum(found.left.values())
-    tell(f"{_count(total)} checked, {found.reaped} written, {found.open} without a final verdict")
+    checked = f"{total} condition{'' if total == 1 else 's'} checked"
+    tell(f"{checked}, {found.reaped} written, {found.open} without a final verdict")
     _tell_failures(found)
     return CANNOT_TELL if found.failed else GOOD
 
 
 def _watch(
-    reaper: "Reaper",
-    metrics: "ReaperMetrics",
-    pace: Pace,
-    stop: "Stop",
-    options: argparse.Namespace,
-) -> int:
-    from reporter.reap.reaper import ReapStopped
-
-    patience = options.interval + _LONGEST_SILENCE
+    reaper: "Reaper", metrics: "ReaperMetrics", pace: Pace, options: argparse.Namespace
+) -> NoReturn:
+    """Make pass after pass. Raises ReapStopped, and CannotTell where the port is not free."""
     with ExitStack() as stack:
         if options.metrics_port is not None:
-            from reporter.reap.endpoint import serve
+            from reporter.common.endpoint import Endpoint, Site
 
+            patience = options.interval + _LONGEST_SILENCE
             try:
-                server = serve(
-                    options.metrics_port,
+                site = Site(
                     metrics.page,
-                    lambda: not pace.silent(patience),
-                    lambda error: tell(f"the endpoint gave up on a connection: {error}"),
+                    alive=lambda: not pace.silent(patience),
+                    on_error=lambda error: tell(f"the endpoint could not answer: {error}"),
                 )
+                endpoint = Endpoint("", options.metrics_port, site)
             except OSError as error:
                 raise CannotTell(f"cannot listen on port {options.metrics_port}: {error}") from None
-            stack.callback(server.close)
+            endpoint.start()
+            stack.callback(endpoint.close)
         told = ""
         while True:
             trouble = ""
@@ -253,33 +250,18 @@ def _watch(
                 trouble = f"{said(error)}; trying again"
                 metrics.passed(done=False, waiting=0, failures=1, now=time.time())
             else:
-                metrics.passed(
-                    done=True, waiting=found.open, failures=len(found.failed), now=time.time()
-                )
+                failures = len(found.failed)
+                metrics.passed(done=True, waiting=found.open, failures=failures, now=time.time())
                 _tell_failures(found)
             if trouble and trouble != told:
                 tell(trouble)
             told = trouble
-            end = time.monotonic() + options.interval
-            while not stop.requested and (left := end - time.monotonic()) > 0:
-                stop.wake.wait(left)
-            if stop.requested:
-                raise ReapStopped
-
-
-def _metrics() -> "ReaperMetrics":
-    from reporter.reap.metrics import ReaperMetrics
-
-    return ReaperMetrics()
+            pace.rest(options.interval)
 
 
 def _tell_failures(found: "Pass") -> None:
     for job, error in found.failed:
         tell(f"Job {job} could not be read or updated ({error.failure}): {error}")
-
-
-def _count(number: int) -> str:
-    return f"{number} condition{'' if number == 1 else 's'}"
 
 
 def _rate(written: str) -> float:

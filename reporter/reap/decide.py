@@ -1,4 +1,4 @@
-"""What is written on a Job whose reporter has not written a final condition and no longer can.
+"""What is owed on a Job, why it is left alone, and what is written once its reporter cannot write.
 
 A reporter that lives, or may still start, keeps the word: what is written meanwhile is not final,
 and it replaces that. The result file cannot be seen from here, so nothing is said that it could
@@ -6,36 +6,38 @@ have refuted: no verdict rests on an exit code.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from typing import Any
 
-from reporter.common.objects import section, stamp, text
-from reporter.jobs.finding import Object
-from reporter.jobs.written_verdict import written_verdicts
-from reporter.reap.owed import Owed
-from reporter.reap.situation import (
-    NodeLook,
-    Why,
-    attempt_of,
-    ended_at,
-    job_keeps,
-    may_write,
-    pod_keeps,
-    start_trouble,
-)
+from reporter.common.objects import items, moment, section, stamp, text
+from reporter.jobs.finding import Object, true_condition
+from reporter.jobs.job import ENDED, written_verdicts
+from reporter.jobs.setting import LABEL, Setup, find_setups
 from reporter.verdict import rows
 from reporter.verdict.annotation import evidence, shown_container
-from reporter.verdict.case import Case, Observation
-from reporter.verdict.condition import Attempt, Note, Standing, details_key
+from reporter.verdict.case import Case, Observation, Policy
+from reporter.verdict.condition import DEFAULT_TYPE, Attempt, Note, Standing, details_key
 from reporter.verdict.decide import Pending, decide, interruption
-from reporter.verdict.facts import FileAbsent, Pod, PodGone, PodLook, PodSeen
+from reporter.verdict.facts import (
+    FileAbsent,
+    Form,
+    Pod,
+    PodGone,
+    PodLook,
+    PodSeen,
+    Running,
+    Terminated,
+    Waiting,
+)
 from reporter.verdict.memory import Memory, remember
-from reporter.verdict.not_starting import Trouble
-from reporter.verdict.pod import read_container, read_pod
+from reporter.verdict.not_starting import Trouble, waiting_row
+from reporter.verdict.pod import Names, read_container, read_pod
 from reporter.verdict.rows import Report
 
 UNKNOWN_POD = "(unknown)"
 """The Pod of a Job whose reporter has never written anything. It sorts before every UID."""
+_CONTROLLER = "kubernetes.io/job-controller"
 _SHOWN = frozenset({"O", "E", "W1", "W2", "W3"})
 """Rows that the API's own words prove."""
 _LAST_WORDS = frozenset({"R", "E", "D", "N", "M"})
@@ -48,17 +50,87 @@ _TROUBLES = {
 _UNSEEN = ("file", "lastEndedRun", "waitedSeconds", "stoppedForSeconds")
 
 
+class Why(StrEnum):
+    """Why a Job is left alone."""
+
+    FINAL = "its verdict is final"
+    FOREIGN = "another writer has set its condition"
+    DELETED = "it is being deleted"
+    SUSPENDED = "it is suspended"
+    SETTLING = "it ended a moment ago"
+    NO_POD = "it has no Pod yet"
+    ENDING = "its Pod has ended, the Job has not"
+    ALIVE = "its reporter is running or may start"
+    RESULT = "it has a result"
+    SAID = "it says so already"
+    NEEDLESS = "it needs no Pod"
+    MANAGED = "a controller other than Kubernetes' own manages it"
+    UNSELECTED = "its Pods cannot be selected by labels"
+
+
+class NodeLook(StrEnum):
+    """What the API shows of the node of a Pod."""
+
+    ALIVE = "alive"
+    SILENT = "unreachable"  # nothing was heard of its kubelet for longer than the settle time
+    GONE = "deleted"
+
+
+@dataclass(frozen=True, slots=True)
+class Owed:
+    """A condition that somebody waits for, and how its reporter would have judged."""
+
+    type: str
+    names: Names = field(default_factory=Names)
+    policy: Policy = field(default_factory=Policy)
+
+
+class NewestPod:
+    """The newest Pod of a Job, as far as a condition of its reporter depends on it."""
+
+    def __init__(self, pod: Object, owed: Owed) -> None:
+        self.facts = facts = read_pod(pod, owed.names)
+        self.reporter = read_container(pod, owed.names.reporter)
+        self.node = text(section(pod, "spec"), "nodeName")
+        self.attempt = Attempt(facts.name, facts.uid, facts.created_at, facts.created_at or 0.0)
+
+    @property
+    def doubtful_node(self) -> str:
+        """The node to look at: that of a Pod which is being taken away. Empty for others."""
+        return self.node if self.facts.taken_away or self.facts.phase == "Unknown" else ""
+
+    @property
+    def may_write(self) -> bool:
+        """Whether the reporter runs, as far as is known, or may be started."""
+        facts = self.facts
+        match self.reporter.state:
+            case Running():
+                return True
+            case Terminated(exit_code):
+                return not facts.stopping and facts.own_restart.restarts_after(exit_code)
+            case _:
+                return not facts.stopping
+
+    @property
+    def trouble(self) -> str:
+        """The row of what has kept the reporter from ever starting; empty for nothing."""
+        state = self.reporter.state
+        if not isinstance(state, Waiting) or self.reporter.last or self.reporter.restarts:
+            return ""
+        return waiting_row(state)
+
+
 @dataclass(frozen=True, slots=True)
 class Scene:
     """One Job, what is owed on it, and what the API shows at `now` (its clock, epoch seconds).
 
-    `pod` is the newest; `settle` is the time in seconds after which an end is taken for one.
+    `settle` is the time in seconds after which an end is taken for one.
     """
 
     job: Object
     owed: Owed
     standing: Standing
-    pod: Object | None
+    pod: NewestPod | None
     node: NodeLook
     now: float
     settle: float
@@ -74,29 +146,114 @@ class Reap:
     evidence: Mapping[str, Any]
 
 
+def conditions_owed(job: Object) -> list[Owed]:
+    """Return the conditions that are to be on a Job; none where it has no reporter of ours.
+
+    A type that the template does not show, because it comes from a ConfigMap for instance, is known
+    once it is on the Job.
+    """
+    setups = find_setups(section(job, "spec", "template", "spec"))
+    own = [each for each in setups if not any(each.elsewhere(job))]
+    unnamed = [each for each in own if _hides_type(each.container)]
+    known = {each.condition: _owed(each.condition, each) for each in own if each not in unnamed}
+    for written in written_verdicts(job):
+        if written.type not in known:
+            known[written.type] = _owed(written.type, unnamed[0] if unnamed else None)
+    labelled = text(section(job, "metadata", "labels"), LABEL) in set(Form)
+    if labelled and not setups and not known:
+        known[DEFAULT_TYPE] = Owed(DEFAULT_TYPE)
+    return list(known.values())
+
+
+def _owed(kind: str, setup: Setup | None) -> Owed:
+    return Owed(kind) if setup is None else Owed(kind, setup.names, Policy(form=setup.form))
+
+
+def _hides_type(container: Object) -> bool:
+    """Return whether the value of the container's CONDITION_TYPE is not in the template."""
+    own = [each for each in items(container, "env") if text(each, "name") == "CONDITION_TYPE"]
+    if not own:
+        return any(True for _ in items(container, "envFrom"))
+    return any("valueFrom" in each or "$(" in text(each, "value") for each in own)
+
+
+def ended_at(job: Object) -> float | None:
+    """Return when the Job itself was over: epoch seconds, 0 where it does not say; None before."""
+    over = true_condition(job, *ENDED)
+    return (moment(over, "lastTransitionTime") or 0.0) if over else None
+
+
+def node_look(node: Object, now: float, settle: float) -> NodeLook:
+    """Return whether a node's kubelet is heard of: its silence shows as Ready=Unknown."""
+    for condition in items(section(node, "status"), "conditions"):
+        if text(condition, "type") == "Ready" and text(condition, "status") == "Unknown":
+            since = moment(condition, "lastTransitionTime") or 0.0
+            return NodeLook.SILENT if now >= since + settle else NodeLook.ALIVE
+    return NodeLook.ALIVE
+
+
+def job_keeps(job: Object, standing: Standing, now: float, settle: float) -> Why | None:
+    """Return why nothing is to be written, as far as the Job itself shows it.
+
+    `now` is the API server's clock in epoch seconds; `settle` the seconds that are left to a
+    reporter after the end of its Job.
+    """
+    note, spec, ended = standing.note, section(job, "spec"), ended_at(job)
+    if note and note.final:
+        return Why.FINAL
+    if not note and standing.status:
+        return Why.FOREIGN
+    if standing.job.deleting:
+        return Why.DELETED
+    if not note and spec.get("completions") == 0:
+        return Why.NEEDLESS
+    # Its Pods may be in another cluster.
+    if not note and text(spec, "managedBy") not in {"", _CONTROLLER}:
+        return Why.MANAGED
+    if ended is None:
+        return Why.SUSPENDED if standing.job.suspended else None
+    return Why.SETTLING if now < ended + settle else None
+
+
+def pod_keeps(
+    pod: NewestPod | None, node: NodeLook, now: float, settle: float, *, over: bool
+) -> Why | None:
+    """Return why the newest Pod says that nothing is to be written; `over`: the Job has ended."""
+    if pod is None:
+        return None if over else Why.NO_POD
+    facts = pod.facts
+    if facts.finished:
+        return None if over else Why.ENDING
+    if node is not NodeLook.ALIVE:
+        return None
+    if over:
+        return Why.ALIVE if pod.may_write else None
+    settled = now >= (facts.started_at or facts.created_at or now) + settle
+    return None if settled and pod.trouble else Why.ALIVE
+
+
 def reap(scene: Scene) -> Reap | Why:
     """Return what is to be written on a Job, or why nothing is. Never raises."""
-    owed, note = scene.owed, scene.standing.note
+    note, pod = scene.standing.note, scene.pod
     over = ended_at(scene.job) is not None
-    pod = scene.pod
-    if pod and note and attempt_of(read_pod(pod, owed.names)).older_than(note.attempt):
+    if pod and note and pod.attempt.older_than(note.attempt):
         pod = None  # the one that counts is gone
     kept = job_keeps(scene.job, scene.standing, scene.now, scene.settle) or pod_keeps(
-        pod, owed, scene.node, scene.now, scene.settle, over=over
+        pod, scene.node, scene.now, scene.settle, over=over
     )
     if kept:
         return kept
-    facts = read_pod(pod, owed.names) if pod else _last_seen(scene)
-    if pod and note and not note.attempt.same(attempt_of(facts)):
+    facts = pod.facts if pod else _last_seen(scene)
+    if pod and note and not note.attempt.same(pod.attempt):
         note = None  # of an earlier attempt
     o = _observed(PodSeen(facts) if pod else PodGone(facts), scene, note)
     report = _last_word(scene, note, facts, gone=pod is None)
     if report and report.from_file and not over:
         return Why.RESULT
     # A Pod that is there keeps its token valid: a reporter that was cut off may come back.
-    cut_off = pod and scene.node is not NodeLook.ALIVE and may_write(pod, facts, owed)
-    attempt = _attempt(note, facts, o)
-    report = report or _judged(Case(o, owed.policy), scene, pod)
+    cut_off = pod and scene.node is not NodeLook.ALIVE and pod.may_write
+    attempt = note.attempt if note and not pod else _attempt(note, facts, o)
+    report = report or _judged(Case(o, scene.owed.policy), scene.node, pod)
     return Reap(
         rows.of_index(report, attempt.index, completions=scene.standing.job.completions),
         final=over and not cut_off,
@@ -166,30 +323,26 @@ def _last_word(scene: Scene, note: Note | None, facts: Pod, *, gone: bool) -> Re
     return Report(note.row, standing.status, standing.reason, standing.message, details)
 
 
-def _judged(case: Case, scene: Scene, pod: Object | None) -> Report:
+def _judged(case: Case, node: NodeLook, pod: NewestPod | None) -> Report:
     """Return the core's verdict, as far as it does not rest on the result file."""
     verdict = decide(case.o, case.policy)
     assert not isinstance(verdict, Pending)  # the time of waiting is over
     report = verdict.report
     if report.row in _SHOWN:
         return report
-    if pod and (trouble := start_trouble(pod, scene.owed)):
-        return rows.interrupted(f"Reporter did not start ({_TROUBLES[trouble]})", case.state)
+    if pod and pod.trouble:
+        return rows.interrupted(f"Reporter did not start ({_TROUBLES[pod.trouble]})", case.state)
     ended = case.pod is not None and case.pod.ended_for_good
     if report.row == "D" or (report.row == "N" and (ended or interruption(case))):
         return report
     cause = "Reporter ended"
-    if pod and scene.node is not NodeLook.ALIVE:
-        name = text(section(pod, "spec"), "nodeName")
-        cause = (
-            f"Node {name} {'was deleted' if scene.node is NodeLook.GONE else 'became unreachable'}"
-        )
+    if pod and node is not NodeLook.ALIVE:
+        became = "was deleted" if node is NodeLook.GONE else "became unreachable"
+        cause = f"Node {pod.node} {became}"
     return rows.interrupted(cause, case.state)
 
 
 def _attempt(note: Note | None, facts: Pod, o: Observation) -> Attempt:
-    if note and isinstance(o.pod, PodGone):
-        return note.attempt
     started = o.job.started_at if o.job else None
     since = facts.started_at or facts.created_at or started or o.memory.waiting_since_at
     return Attempt(
@@ -203,13 +356,12 @@ def _attempt(note: Note | None, facts: Pod, o: Observation) -> Attempt:
     )
 
 
-def _evidence(o: Observation, scene: Scene, pod: Object | None) -> Mapping[str, Any]:
+def _evidence(o: Observation, scene: Scene, pod: NewestPod | None) -> Mapping[str, Any]:
     shown = evidence(o, scene.now)
     kept = {key: value for key, value in shown.items() if key not in _UNSEEN}
     own: dict[str, Any] = {}
     if pod:
-        own["reporter"] = shown_container(read_container(pod, scene.owed.names.reporter))
+        own["reporter"] = shown_container(pod.reporter)
         if scene.node is not NodeLook.ALIVE:
-            name = text(section(pod, "spec"), "nodeName")
-            own["node"] = {"name": name, "state": scene.node.value}
+            own["node"] = {"name": pod.node, "state": scene.node.value}
     return kept | {"reaper": own}

@@ -10,24 +10,27 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from reporter.cli.cluster import TIMEOUT
 from reporter.common.objects import section, text
 from reporter.errors import Conflict, Forbidden, Gone, KubeError, NotFound, Unavailable
 from reporter.jobs.finding import Object
-from reporter.jobs.job import newest_pod
+from reporter.jobs.job import newest_pod, pods_selector
 from reporter.kube.objects import PAGE
-from reporter.reap.decide import Reap, Scene, reap
-from reporter.reap.owed import Owed, conditions_owed
-from reporter.reap.situation import (
+from reporter.reap.decide import (
+    NewestPod,
     NodeLook,
+    Owed,
+    Reap,
+    Scene,
     Why,
+    conditions_owed,
     ended_at,
     job_keeps,
-    node_in_doubt,
     node_look,
     pod_keeps,
+    reap,
 )
 from reporter.sidecar.job import JobCondition
 from reporter.verdict.annotation import decode_note
@@ -39,26 +42,12 @@ if TYPE_CHECKING:
 TRIES = 5  # against others who write on the same Job at the same time
 EVENT_PATIENCE = 2.0  # seconds for the one try to announce a verdict
 MOST_FAILURES = 5  # in a row, before a look whether the API server is away
-
-
-class ReapStopped(Exception):
-    """We were asked to end."""
-
-
-@dataclass(frozen=True, slots=True)
-class Reaped:
-    """A report that was written, or would have been."""
-
-    namespace: str
-    name: str
-    uid: str
-    type: str
-    written: Reap
+_CLOSED = frozenset({Why.FINAL, Why.FOREIGN, Why.DELETED, Why.NEEDLESS, Why.MANAGED})
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A condition without a last word."""
+    """A condition without a last word; `over` says that its Job has ended."""
 
     namespace: str
     name: str
@@ -79,186 +68,167 @@ class Pass:
     @property
     def open(self) -> int:
         """How many conditions are still to come."""
-        closed = {Why.FINAL, Why.FOREIGN, Why.DELETED, Why.NEEDLESS, Why.MANAGED}
-        return sum(count for why, count in self.left.items() if why not in closed)
+        return sum(count for why, count in self.left.items() if why not in _CLOSED)
 
 
+@dataclass
 class Reaper:
     """Passes over the Jobs of a namespace, or of all (None), with a label selector.
 
     `settle` is how long in seconds a reporter may still write after its Job's end. `pause` is
-    called before each request: it keeps the pace, and raises ReapStopped. With `dry_run` nothing is
-    written.
+    called before each request, and may end the pass by raising. With `dry_run` nothing is written.
+    `on_reaped` gets what was written, or would have been.
     """
 
-    def __init__(
-        self,
-        api: "KubeApi",
-        namespace: str | None,
-        selector: str,
-        *,
-        settle: float,
-        pause: Callable[[], None],
-        on_reaped: Callable[[Reaped], None],
-        dry_run: bool = False,
-    ) -> None:
-        self._api, self._namespace, self._selector = api, namespace, selector
-        self._settle, self._pause, self._on_reaped = settle, pause, on_reaped
-        self._dry_run = dry_run
-        self._nodes: dict[str, NodeLook] = {}
+    api: "KubeApi"
+    namespace: str | None
+    selector: str
+    settle: float
+    pause: Callable[[], None]
+    on_reaped: Callable[[Waiting, Reap], None]
+    dry_run: bool = False
+    nodes: dict[str, NodeLook] = field(default_factory=dict)
 
     def run(self) -> Pass:
         """Make one pass. Raises KubeError where the Jobs cannot be listed (any more)."""
         found, away = Pass(), 0
-        self._nodes.clear()
+        self.nodes.clear()
         # Read to the end first: the pages of a list expire after some minutes.
         for waiting in list(self._waiting(found)):
             try:
-                self._look(waiting, found)
+                why = self._look(waiting)
                 away = 0
             except (NotFound, Gone):
-                found.left[Why.DELETED] += 1
+                why = Why.DELETED
             except KubeError as error:
                 found.failed.append((f"{waiting.namespace}/{waiting.name}", error))
                 away = away + 1 if isinstance(error, Unavailable) else 0
                 if away >= MOST_FAILURES:
                     # A webhook may refuse one Job after the other while all else goes well.
-                    self._pause()
-                    self._api.list_page("Job", self._namespace, limit=1, timeout=TIMEOUT)
+                    self.pause()
+                    self.api.list_page("Job", self.namespace, limit=1, timeout=TIMEOUT)
                     away = 0
+                continue
+            if why:
+                found.left[why] += 1
+            else:
+                found.reaped += 1
         return found
 
     def _waiting(self, found: Pass) -> Iterator[Waiting]:
-        more, limit, last = "", PAGE, False
-        while not last:
-            self._pause()
-            page = self._api.list_page(
-                "Job", self._namespace, self._selector, limit=limit, more=more, timeout=TIMEOUT
-            )
-            more, limit, last = page.more, page.limit, not page.more
-            for job in page.items:
-                yield from self._open(job, found)
+        for page in self._pages("Job", self.namespace, self.selector):
+            for job in page:
+                metadata, selector = section(job, "metadata"), pods_selector(job)
+                named = (text(metadata, key) for key in ("namespace", "name", "uid"))
+                namespace, name, uid = named
+                for owed in conditions_owed(job):
+                    annotations = section(metadata, "annotations")
+                    note = decode_note(text(annotations, annotation_key(owed.type)))
+                    standing = read_standing(job, owed.type, note)
+                    why = job_keeps(job, standing, self._now(), self.settle)
+                    if why or not selector:
+                        found.left[why or Why.UNSELECTED] += 1
+                    else:
+                        over = ended_at(job) is not None
+                        yield Waiting(namespace, name, uid, selector, owed, over)
 
-    def _open(self, job: Object, found: Pass) -> Iterator[Waiting]:
-        metadata = section(job, "metadata")
-        labels = section(job, "spec", "selector", "matchLabels")
-        selector = ",".join(f"{key}={value}" for key, value in labels.items())
-        for owed in conditions_owed(job):
-            note = decode_note(text(section(metadata, "annotations"), annotation_key(owed.type)))
-            standing = read_standing(job, owed.type, note)
-            why = job_keeps(job, standing, self._now(), self._settle)
-            if why or not selector:
-                found.left[why or Why.UNSELECTED] += 1
-                continue
-            yield Waiting(
-                text(metadata, "namespace"),
-                text(metadata, "name"),
-                text(metadata, "uid"),
-                selector,
-                owed,
-                ended_at(job) is not None,
-            )
-
-    def _look(self, waiting: Waiting, found: Pass) -> None:
-        """Look at the newest Pod of a Job, which is enough for most of them."""
+    def _look(self, waiting: Waiting) -> Why | None:
+        """Write what is to be written, or return why nothing is."""
+        # The newest Pod is enough for most Jobs: one request instead of four.
         pod = self._newest_pod(waiting)
-        node = self._node(node_in_doubt(pod, waiting.owed))
-        over, now = waiting.over, self._now()
-        why = pod_keeps(pod, waiting.owed, node, now, self._settle, over=over)
-        why = why or self._insist(waiting)
-        if why:
-            found.left[why] += 1
-        else:
-            found.reaped += 1
-
-    def _insist(self, waiting: Waiting) -> Why | None:
+        node = self._node(pod)
+        if why := pod_keeps(pod, node, self._now(), self.settle, over=waiting.over):
+            return why
         for _ in range(TRIES - 1):
             with contextlib.suppress(Conflict):
                 return self._reap(waiting)
         return self._reap(waiting)
 
     def _reap(self, waiting: Waiting) -> Why | None:
-        """Look at everything again, decide, and write; return why nothing is to be written."""
-        watched = _Watched(self._api, self._pause)
-        sink = JobCondition(
-            watched, waiting.namespace, waiting.name, waiting.owed.type, events=self._api
-        )
+        """Look at everything again, decide, and write. Raises Conflict where somebody else did."""
+        watched, kind = _Watched(self.api, self.pause), waiting.owed.type
+        sink = JobCondition(watched, waiting.namespace, waiting.name, kind, events=self.api)
         sink.expect(waiting.uid)
         standing = sink.read(timeout=TIMEOUT)
         # The Job first: a Pod that it creates later is newer than what is written here, and the
         # word of that Pod's reporter replaces it.
         pod = self._newest_pod(waiting)
-        self._nodes.pop(doubted := node_in_doubt(pod, waiting.owed), None)
-        node = self._node(doubted)
+        node = self._node(pod, again=True)
         now = self._now()
-        scene = Scene(watched.job, waiting.owed, standing, pod, node, now, self._settle)
+        scene = Scene(watched.job, waiting.owed, standing, pod, node, now, self.settle)
         done = reap(scene)
         if isinstance(done, Why):
             return done
         if not worth_writing(standing, done.attempt, done.report, final=done.final):
             return Why.SAID
         statement = Statement(done.report, done.final, done.attempt, done.evidence, now)
-        if not self._dry_run:
+        if not self.dry_run:
             sink.write(statement, timeout=TIMEOUT)
-        self._on_reaped(
-            Reaped(waiting.namespace, waiting.name, waiting.uid, waiting.owed.type, done)
-        )
-        if done.final and not self._dry_run:
-            self._announce(sink, statement)
+        self.on_reaped(waiting, done)
+        if done.final and not self.dry_run:
+            self.pause()
+            # The condition is there: an Event is a courtesy.
+            with contextlib.suppress(KubeError):
+                sink.announce(statement, timeout=EVENT_PATIENCE)
         return None
 
-    def _announce(self, sink: JobCondition, statement: Statement) -> None:
-        self._pause()
-        # The condition is there: an Event is a courtesy.
-        with contextlib.suppress(KubeError):
-            sink.announce(statement, timeout=EVENT_PATIENCE)
+    def _newest_pod(self, waiting: Waiting) -> NewestPod | None:
+        newest: Object | None = None
+        for page in self._pages("Pod", waiting.namespace, waiting.selector):
+            newest = newest_pod([*page, *([newest] if newest else [])])
+        return None if newest is None else NewestPod(newest, waiting.owed)
 
-    def _newest_pod(self, waiting: Waiting) -> Object | None:
-        newest, more, limit, last = None, "", PAGE, False
-        while not last:
-            self._pause()
-            page = self._api.list_page(
-                "Pod", waiting.namespace, waiting.selector, limit=limit, more=more, timeout=TIMEOUT
+    def _pages(
+        self, kind: str, namespace: str | None, selector: str
+    ) -> Iterator[list[dict[str, Any]]]:
+        more, limit = "", PAGE
+        while True:
+            self.pause()
+            page = self.api.list_page(
+                kind, namespace, selector, limit=limit, more=more, timeout=TIMEOUT
             )
-            more, limit, last = page.more, page.limit, not page.more
-            newest = newest_pod([*page.items, *([newest] if newest else [])])
-        return newest
+            yield page.items
+            more, limit = page.more, page.limit
+            if not more:
+                return
 
-    def _node(self, name: str) -> NodeLook:
-        """Look at a node once in a pass. One that cannot be read counts as alive."""
+    def _node(self, pod: NewestPod | None, *, again: bool = False) -> NodeLook:
+        """Look once in a pass at a node that is in doubt, or again. Unread it counts as alive."""
+        name = pod.doubtful_node if pod else ""
         if not name:
             return NodeLook.ALIVE
-        if name not in self._nodes:
-            self._pause()
+        if again or name not in self.nodes:
+            self.pause()
             try:
-                node = self._api.get("Node", None, name, timeout=TIMEOUT)
-                self._nodes[name] = node_look(node, self._now(), self._settle)
+                node = self.api.get("Node", None, name, timeout=TIMEOUT)
+                self.nodes[name] = node_look(node, self._now(), self.settle)
             except NotFound:
-                self._nodes[name] = NodeLook.GONE
+                self.nodes[name] = NodeLook.GONE
             except Forbidden:
-                self._nodes[name] = NodeLook.ALIVE
-        return self._nodes[name]
+                self.nodes[name] = NodeLook.ALIVE
+        return self.nodes[name]
 
     def _now(self) -> float:
-        return self._api.server_time or time.time()
+        return self.api.server_time or time.time()
 
 
+@dataclass
 class _Watched:
     """The calls of the sink at our pace; `job` is what the last one has answered."""
 
-    def __init__(self, api: "KubeApi", pause: Callable[[], None]) -> None:
-        self._api, self._pause = api, pause
-        self.job: dict[str, object] = {}
+    api: "KubeApi"
+    pause: Callable[[], None]
+    job: dict[str, Any] = field(default_factory=dict)
 
-    def get_job(self, namespace: str, name: str, *, timeout: float = 5.0) -> dict[str, object]:
+    def get_job(self, namespace: str, name: str, *, timeout: float = 5.0) -> dict[str, Any]:
         """Return the Job. Raises KubeError."""
-        self._pause()
-        self.job = self._api.get_job(namespace, name, timeout=timeout)
+        self.pause()
+        self.job = self.api.get_job(namespace, name, timeout=timeout)
         return self.job
 
     def patch_job_status(
-        self, namespace: str, name: str, body: dict[str, object], *, timeout: float = 5.0
-    ) -> dict[str, object]:
+        self, namespace: str, name: str, body: dict[str, Any], *, timeout: float = 5.0
+    ) -> dict[str, Any]:
         """Return the Job as patched. Raises KubeError."""
-        self._pause()
-        return self._api.patch_job_status(namespace, name, body, timeout=timeout)
+        self.pause()
+        return self.api.patch_job_status(namespace, name, body, timeout=timeout)

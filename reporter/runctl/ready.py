@@ -9,8 +9,8 @@ from reporter.cli.cluster import TIMEOUT, words
 from reporter.cli.exits import USAGE
 from reporter.common.objects import items, number, section, text
 from reporter.errors import Forbidden, KubeError, NotFound
+from reporter.jobs.check_pod import PodView, check_pod
 from reporter.jobs.finding import Finding, Weight
-from reporter.jobs.pod import diagnose_pod
 from reporter.jobs.reporter_log import complaints
 from reporter.run.names import selector
 from reporter.run.pod_status import newest_first
@@ -178,7 +178,7 @@ def _in_the_way(
         return
     uid = text(section(pod, "metadata"), "uid")
     events = _events(api, namespace, f"involvedObject.uid={uid}")
-    for finding in diagnose_pod(pod, None, events, "", now):
+    for finding in check_pod(PodView(pod, now, events)):
         if finding.weight is not Weight.INFO:
             yield finding
 

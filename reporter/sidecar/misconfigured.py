@@ -62,7 +62,6 @@ class Misconfigured:
                     self._metrics.render,
                     alive=lambda: True,
                     checks=lambda: {"settings": "invalid: see the log"},
-                    on_scrape=lambda _: None,
                 )
                 if endpoint := opened(known.metrics_address, known.metrics_port, site):
                     release.callback(endpoint.close)

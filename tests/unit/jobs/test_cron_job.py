@@ -2,7 +2,8 @@
 
 import pytest
 
-from reporter.jobs.cron_job import LAST, findings_of_runs, last_runs
+from reporter.jobs.check_job import LAST, findings_of_runs, last_runs
+from reporter.jobs.job import JobView
 from reporter.verdict import rows
 from reporter.verdict.facts import ResultPayload
 from tests.verdicts import with_verdicts
@@ -24,7 +25,7 @@ def test_the_newest_come_first():
     """Of its own."""
     jobs = [run(day) for day in (3, 1, 9, 7, 5, 2)] + [run(10, owner="other")]
 
-    assert [9, 7, 5, 3, 2] == [int(job["metadata"]["name"][2:]) for job in last_runs(CRON, jobs)]
+    assert [9, 7, 5, 3, 2] == [int(job.name[2:]) for job in last_runs(CRON, jobs)]
     assert 5 == LAST
 
 
@@ -43,7 +44,7 @@ def test_the_newest_come_first():
 )
 def test_a_run(job, weight, ending):
     """By its outcome."""
-    (found,) = findings_of_runs(CRON, [job])
+    (found,) = findings_of_runs(CRON, [JobView(job)])
 
     assert ("run", weight) == (found.code, found.weight)
     assert found.what.startswith("Job n-1 of 2030-01-01T00:00:00Z: ")

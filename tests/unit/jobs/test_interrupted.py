@@ -7,6 +7,7 @@ from reporter.verdict.facts import Terminated
 from tests.fakekube import running, terminated
 from tests.unit.jobs.world import (
     POD,
+    UNPULLED,
     classic,
     deleted,
     disrupted,
@@ -15,6 +16,7 @@ from tests.unit.jobs.world import (
     failed_pod,
     job,
     looping,
+    lost,
     pod,
 )
 
@@ -84,15 +86,6 @@ def test_an_adapter_that_was_killed_with_its_pod(change):
 
     assert "ended: exit code 137 (Error)." in found.what
     assert "memory" not in found.what
-
-
-def lost(made):
-    """How the kubelet shows a container that did not run when it ended the Pod."""
-    failed_pod("DeadlineExceeded")(made)
-    made["status"]["containerStatuses"][0]["state"] = terminated(137, "ContainerStatusUnknown")
-
-
-UNPULLED = rows.after_deadline(rows.trouble("W1", "container 'adapter': ErrImagePull"), "Pod", 30)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from reporter.jobs import reporter_log as log
-from tests.unit.jobs.world import POD, explain, failed, job, logged, pod
+from tests.unit.jobs.world import explain, failed, job, logged, pod
 
 ROOT = Path(__file__).parents[3] / "reporter"
 
@@ -33,7 +33,7 @@ def test_every_sentence_that_is_looked_for_is_logged():
 def test_only_a_refused_request_of_the_reporter_is_a_missing_right(line):
     """Other lines carry words that others have written; the true cause is told."""
     lines = [failed("unavailable", "connection timed out"), line]
-    found = {each.code: each for each in explain(job(), pod(), logs={POD: "\n".join(lines)})}
+    found = {each.code: each for each in explain(job(), pod(), log="\n".join(lines))}
 
     assert "missing-rights" not in found
     assert "NetworkPolicy" in found["not-written"].todo
@@ -41,7 +41,7 @@ def test_only_a_refused_request_of_the_reporter_is_a_missing_right(line):
 
 def test_a_denial_by_admission_is_no_missing_permission():
     lines = failed("denied", 'PATCH it: 403 Forbidden: admission webhook "x" denied the request')
-    found = {each.code: each for each in explain(job(), pod(), logs={POD: lines})}
+    found = {each.code: each for each in explain(job(), pod(), log=lines)}
 
     assert "missing-rights" not in found
     assert "admission policy or webhook" in found["not-written"].todo

@@ -2,8 +2,7 @@
 
 import pytest
 
-from reporter.jobs.outcome import JobOutcome, nobody_writes, open_because, outcome
-from reporter.jobs.repeats import no_pod_follows
+from reporter.jobs.job import JobView, Outcome
 from reporter.verdict import rows
 from reporter.verdict.facts import ResultPayload
 from tests.fakekube import make_job, make_pod
@@ -28,66 +27,66 @@ def job(*reports, final=True, spec=None, status=None):
 NEEDED = ("JOB_NAME", "JOB_NAMESPACE", "POD_NAME")
 IGNORED = {"rules": [{"action": "FailJob"}, {"action": "Ignore"}]}
 CASES = {
-    "nothing yet": (job(), JobOutcome.OPEN),
-    "work goes on": (job(RUNNING, final=False), JobOutcome.OPEN),
-    "success": (job(TRUE), JobOutcome.GOOD),
-    "a success that may still change": (job(TRUE, final=False), JobOutcome.OPEN),
+    "nothing yet": (job(), Outcome.OPEN),
+    "work goes on": (job(RUNNING, final=False), Outcome.OPEN),
+    "success": (job(TRUE), Outcome.GOOD),
+    "a success that may still change": (job(TRUE, final=False), Outcome.OPEN),
     "the same, when the Job has ended": (
         job(TRUE, final=False, status=ends("Complete")),
-        JobOutcome.OPEN,
+        Outcome.OPEN,
     ),
-    "failure, another Pod may follow": (job(FALSE), JobOutcome.OPEN),
-    "Unknown, another Pod may follow": (job(UNKNOWN), JobOutcome.OPEN),
-    "failure, the Job is complete": (job(FALSE, status=ends("Complete")), JobOutcome.FAILED),
-    "failure, the Job has failed": (job(FALSE, status=ends("Failed")), JobOutcome.FAILED),
-    "failure, the Job is failing": (job(FALSE, status=ends("FailureTarget")), JobOutcome.FAILED),
+    "failure, another Pod may follow": (job(FALSE), Outcome.OPEN),
+    "Unknown, another Pod may follow": (job(UNKNOWN), Outcome.OPEN),
+    "failure, the Job is complete": (job(FALSE, status=ends("Complete")), Outcome.FAILED),
+    "failure, the Job has failed": (job(FALSE, status=ends("Failed")), Outcome.FAILED),
+    "failure, the Job is failing": (job(FALSE, status=ends("FailureTarget")), Outcome.FAILED),
     "failure, the Job's success is sure": (
         job(FALSE, status=ends("SuccessCriteriaMet")),
-        JobOutcome.FAILED,
+        Outcome.FAILED,
     ),
     "failure, the Job is not failing": (
         job(FALSE, status=ends("Failed", "False")),
-        JobOutcome.OPEN,
+        Outcome.OPEN,
     ),
-    "Unknown, the Job has failed": (job(UNKNOWN, status=ends("Failed")), JobOutcome.FAILED),
+    "Unknown, the Job has failed": (job(UNKNOWN, status=ends("Failed")), Outcome.FAILED),
     "a revisable failure of a Job that has failed": (
         job(FALSE, final=False, status=ends("Failed")),
-        JobOutcome.OPEN,
+        Outcome.OPEN,
     ),
-    "failure, no retry": (job(FALSE, spec={"backoffLimit": 0}), JobOutcome.FAILED),
-    "Unknown, no retry": (job(UNKNOWN, spec={"backoffLimit": 0}), JobOutcome.FAILED),
+    "failure, no retry": (job(FALSE, spec={"backoffLimit": 0}), Outcome.FAILED),
+    "Unknown, no retry": (job(UNKNOWN, spec={"backoffLimit": 0}), Outcome.FAILED),
     "a revisable failure without retry": (
         job(FALSE, final=False, spec={"backoffLimit": 0}),
-        JobOutcome.OPEN,
+        Outcome.OPEN,
     ),
     "no retry, but this failure may not count": (
         job(UNKNOWN, spec={"backoffLimit": 0, "podFailurePolicy": IGNORED}),
-        JobOutcome.OPEN,
+        Outcome.OPEN,
     ),
     "no retry, and a rule that ignores nothing": (
         job(FALSE, spec={"backoffLimit": 0, "podFailurePolicy": {"rules": [{"action": "Count"}]}}),
-        JobOutcome.FAILED,
+        Outcome.FAILED,
     ),
     "suspended: it starts again": (
         job(UNKNOWN, spec={"backoffLimit": 0, "suspend": True}),
-        JobOutcome.OPEN,
+        Outcome.OPEN,
     ),
     "more Pods are to complete": (
         job(FALSE, spec={"backoffLimit": 0, "completions": 2}),
-        JobOutcome.OPEN,
+        Outcome.OPEN,
     ),
-    "success of one of several": (job(TRUE, spec={"completions": 2}), JobOutcome.OPEN),
+    "success of one of several": (job(TRUE, spec={"completions": 2}), Outcome.OPEN),
     "success of the last of several": (
         job(TRUE, spec={"completions": 2}, status=ends("Complete")),
-        JobOutcome.GOOD,
+        Outcome.GOOD,
     ),
     "several Pods at once": (
         job(FALSE, spec={"backoffLimit": 0, "parallelism": 2}),
-        JobOutcome.OPEN,
+        Outcome.OPEN,
     ),
-    "two types, one of them open": (job(TRUE, FALSE), JobOutcome.OPEN),
-    "two types, one of them failed": (job(TRUE, FALSE, status=ends("Failed")), JobOutcome.FAILED),
-    "two types, both good": (job(TRUE, TRUE), JobOutcome.GOOD),
+    "two types, one of them open": (job(TRUE, FALSE), Outcome.OPEN),
+    "two types, one of them failed": (job(TRUE, FALSE, status=ends("Failed")), Outcome.FAILED),
+    "two types, both good": (job(TRUE, TRUE), Outcome.GOOD),
 }
 
 
@@ -96,16 +95,16 @@ def test_outcome(name):
     """A final True at once; anything else only when no other Pod can take its place."""
     made, expected = CASES[name]
 
-    assert expected == outcome(made)
+    assert expected == JobView(made).outcome
 
 
 @pytest.mark.parametrize(
     ("more", "expected"),
     [
-        pytest.param(("REPORTER_CONTAINER_NAME",), JobOutcome.OPEN, id="a reporter"),
-        pytest.param(("REPORTER_FORM",), JobOutcome.OPEN, id="a reporter that says its form"),
-        pytest.param(("CONDITION_TYPE",), JobOutcome.OPEN, id="a reporter of a second type"),
-        pytest.param((), JobOutcome.GOOD, id="an adapter that knows its Job"),
+        pytest.param(("REPORTER_CONTAINER_NAME",), Outcome.OPEN, id="a reporter"),
+        pytest.param(("REPORTER_FORM",), Outcome.OPEN, id="a reporter that says its form"),
+        pytest.param(("CONDITION_TYPE",), Outcome.OPEN, id="a reporter of a second type"),
+        pytest.param((), Outcome.GOOD, id="an adapter that knows its Job"),
     ],
 )
 def test_a_second_reporter_that_has_said_nothing_is_waited_for(more, expected):
@@ -115,14 +114,14 @@ def test_a_second_reporter_that_has_said_nothing_is_waited_for(more, expected):
     entries = [{"name": name, "value": "x"} for name in (*NEEDED, *more)]
     containers.append({"name": "second", "env": entries})
 
-    assert expected == outcome(made)
+    assert expected == JobView(made).outcome
 
 
 def test_a_reporter_by_another_name():
     """The three variables are enough where no container says that it is a reporter."""
     container = {"name": "verdict", "env": [{"name": name} for name in NEEDED]}
 
-    assert "" == open_because(job(spec={"template": {"spec": {"containers": [container]}}}))
+    assert "" == JobView(job(spec={"template": {"spec": {"containers": [container]}}})).open_because
 
 
 def writes(value):
@@ -142,14 +141,14 @@ def test_a_reporter_that_writes_no_condition_is_waited_for_in_vain(values, silen
     template = {"spec": {"containers": [writes(value) for value in values]}}
     words = "its status reporter writes no condition (REPORT_CONDITION=false); waiting"
 
-    assert (words if silent else "") == open_because(job(spec={"template": template}))
+    assert (words if silent else "") == JobView(job(spec={"template": template})).open_because
 
 
 def test_one_that_writes_no_condition_is_not_waited_for_beside_one_that_does():
     """The other's word is all there will be."""
     template = {"spec": {"containers": [writes("false"), writes("true")]}}
 
-    assert JobOutcome.GOOD == outcome(job(TRUE, spec={"template": template}))
+    assert Outcome.GOOD == JobView(job(TRUE, spec={"template": template})).outcome
 
 
 def test_the_word_of_an_older_reporter_counts():
@@ -157,7 +156,7 @@ def test_the_word_of_an_older_reporter_counts():
     made = job(TRUE)
     del made["metadata"]["annotations"]
 
-    assert JobOutcome.GOOD == outcome(made)
+    assert Outcome.GOOD == JobView(made).outcome
 
 
 @pytest.mark.parametrize(
@@ -194,7 +193,7 @@ def test_the_word_of_an_older_reporter_counts():
 )
 def test_why_it_is_not_decided(made, words):
     """Said where somebody may wonder."""
-    assert words == open_because(made)
+    assert words == JobView(made).open_because
 
 
 @pytest.mark.parametrize(
@@ -211,7 +210,7 @@ def test_who_could_still_write(status, phases, expected):
     """While a Pod is not over its reporter may be at work."""
     pods = [make_pod(make_job(), phase=phase) for phase in phases]
 
-    assert expected == nobody_writes(job(status=status), pods)
+    assert expected == JobView(job(status=status)).nobody_writes(pods)
 
 
 def test_a_job_that_shows_no_limit_may_start_more_pods():
@@ -219,4 +218,4 @@ def test_a_job_that_shows_no_limit_may_start_more_pods():
     made = job(FALSE)
     del made["spec"]["backoffLimit"]
 
-    assert not no_pod_follows(made)
+    assert not JobView(made).last_pod

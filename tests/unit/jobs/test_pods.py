@@ -8,263 +8,18 @@ from reporter.verdict.facts import Running
 from tests.fakekube import running, terminated, waiting
 from tests.unit.jobs.world import (
     GOOD,
-    POD,
     REFUSED,
     beside,
     classic,
-    creating,
-    deleted,
     event,
-    evicted,
     explain,
     failed,
     failed_pod,
     job,
     logged,
     pod,
-    scheduled,
     unseen,
 )
-
-PODS = {
-    "cannot be scheduled": (
-        pod(change=scheduled("Unschedulable", "0/3 nodes are available: 3 Insufficient memory.")),
-        {},
-        "unschedulable",
-        f"Pod {POD} is pending: it cannot be scheduled (0/3 nodes are available",
-        "cpu, memory",
-    ),
-    "cannot be scheduled, by the event": (
-        pod(change=scheduled("")),
-        {"events": [event("FailedScheduling", "no luck", count=4)]},
-        "unschedulable",
-        "it cannot be scheduled (FailedScheduling: no luck (4 times))",
-        "",
-    ),
-    "scheduling gate": (
-        pod(change=scheduled("SchedulingGated")),
-        {},
-        "gated",
-        "it has scheduling gates (example.com/wait)",
-        "has to remove it",
-    ),
-    "image of the adapter": (
-        pod(waiting("ImagePullBackOff", 'Back-off pulling image "x"'), phase="Pending"),
-        {"events": [event("Failed", 'Failed to pull image "x": not found')]},
-        "image-trouble",
-        "Container 'adapter' of Pod validate-x7k2p cannot pull its image (ImagePullBackOff",
-        "registry",
-    ),
-    "invalid image name": (
-        pod(waiting("InvalidImageName", "couldn't parse"), phase="Pending"),
-        {},
-        "image-trouble",
-        "InvalidImageName: couldn't parse",
-        "name and tag",
-    ),
-    "image of the reporter": (
-        pod(waiting(), reporter=waiting("ErrImagePull", "not found"), phase="Pending"),
-        {},
-        "image-trouble",
-        "The reporter's container 'status-reporter' of Pod validate-x7k2p cannot pull its image "
-        "(ErrImagePull: not found). The adapter does not start before it.",
-        "registry",
-    ),
-    "missing ConfigMap key": (
-        pod(waiting("CreateContainerConfigError", "couldn't find key a in ConfigMap b")),
-        {},
-        "config-trouble",
-        "couldn't find key a in ConfigMap b",
-        "Create the ConfigMap",
-    ),
-    "command not found": (
-        pod(terminated(128, "StartError", message="no such file")),
-        {},
-        "start-trouble",
-        "could not be started (StartError: no such file)",
-        "command",
-    ),
-    "crash loop": (
-        pod(waiting("CrashLoopBackOff"), last_state=terminated(3), restarts=5),
-        {},
-        "crash-loop",
-        "keeps failing: exit code 3 (Error), restarted 5 times",
-        "kubectl logs validate-x7k2p -c adapter --previous",
-    ),
-    "out of memory": (
-        pod(terminated(137, "OOMKilled"), phase="Failed"),
-        {},
-        "oom-killed",
-        "ran out of memory and was killed (OOMKilled, exit code 137)",
-        "resources.limits.memory",
-    ),
-    "killed by somebody": (
-        pod(terminated(137), phase="Failed"),
-        {},
-        "exited",
-        "ended: exit code 137 (Error). It may have run out of memory.",
-        "kubectl logs",
-    ),
-    "container lost": (
-        pod(terminated(137, "ContainerStatusUnknown"), phase="Failed"),
-        {},
-        "lost",
-        "the kubelet could not find it any more",
-        "node",
-    ),
-    "settings of the reporter": (
-        classic(running(), terminated(2)),
-        {},
-        "reporter-failed",
-        "The reporter's container 'status-reporter' of Pod validate-x7k2p exited: exit code 2 "
-        "(Error).",
-        "Its settings are invalid",
-    ),
-    "the reporter failed": (
-        classic(running(), terminated(1)),
-        {},
-        "reporter-failed",
-        "exited: exit code 1 (Error).",
-        "kubectl logs validate-x7k2p -c status-reporter",
-    ),
-    "a probe ends the reporter": (
-        classic(running(), terminated(1)),
-        {"events": [event("Killing", "Container status-reporter failed liveness probe")]},
-        "reporter-failed",
-        "was killed, because its liveness probe failed: exit code 1 (Error).",
-        "Remove the probe",
-    ),
-    "the reporter cannot start": (
-        pod(waiting(), reporter=waiting("CrashLoopBackOff")),
-        {},
-        "crash-loop",
-        "The adapter does not start before it.",
-        "kubectl logs validate-x7k2p -c status-reporter --previous",
-    ),
-    "missing rights": (
-        pod(),
-        {"logs": {POD: f'{{"message":"Started"}}\n{REFUSED}\n'}},
-        "missing-rights",
-        "The reporter lacks permissions",
-        "jobs/status: get, patch",
-    ),
-    "the API server is out of reach": (
-        pod(),
-        {"logs": {POD: failed("unavailable", "timed out")}},
-        "not-written",
-        "The reporter's container 'status-reporter' of Pod validate-x7k2p could not write to the "
-        "Job.",
-        "NetworkPolicy",
-    ),
-    "a webhook refuses the write": (
-        pod(),
-        {"logs": {POD: failed("refused", "denied by policy")}},
-        "not-written",
-        "could not write to the Job.",
-        "admission policy",
-    ),
-    "the reporter has another Job's name": (
-        pod(),
-        {"logs": {POD: logged("No such Job: check JOB_NAME and JOB_NAMESPACE", job="x")}},
-        "not-written",
-        "could not write to the Job.",
-        "kubectl logs",
-    ),
-    "no link to the aggregator": (
-        pod(),
-        {
-            "logs": {
-                POD: logged(
-                    "No link to the aggregator: invalid settings", problems=["CA_CERT: ..."]
-                )
-            }
-        },
-        "link",
-        "has problems with the link to the aggregator. The condition on the Job does not depend",
-        "AGGREGATOR_URL",
-    ),
-    "no scheduler": (
-        pod(change=unseen),
-        {},
-        "no-scheduler",
-        "Pod validate-x7k2p is pending: no scheduler has picked it up for 600 s.",
-        "a scheduler named 'mine'",
-    ),
-    "another container goes on": (
-        pod(terminated(0), change=beside(running())),
-        {},
-        "kept-alive",
-        "The adapter of Pod validate-x7k2p has ended, but container 'istio-proxy' still runs",
-        "native sidecar",
-    ),
-    "evicted by the API": (
-        pod(change=evicted),
-        {},
-        "evicted",
-        "Pod validate-x7k2p was disrupted (EvictionByEvictionAPI: Eviction API: evicting)",
-        "drained",
-    ),
-    "evicted by the kubelet": (
-        pod(change=failed_pod("Evicted", "The node was low on resource: memory.")),
-        {},
-        "evicted",
-        "(Evicted: The node was low on resource: memory.)",
-        "memory",
-    ),
-    "the Pod's deadline": (
-        pod(change=failed_pod("DeadlineExceeded")),
-        {},
-        "deadline",
-        "was terminated by its activeDeadlineSeconds",
-        "make the work shorter",
-    ),
-    "being deleted": (
-        pod(change=deleted("2030-01-01T12:10:20Z")),
-        {},
-        "deleted",
-        "is being deleted",
-        "",
-    ),
-    "a node that does not answer": (
-        pod(change=deleted("2030-01-01T12:00:00Z")),
-        {},
-        "stuck-terminating",
-        "should have been gone 600 s ago: its node node1",
-        "kubectl get node",
-    ),
-    "volume": (
-        pod(change=creating),
-        {"events": [event("FailedMount", 'configmap "c" not found', count=9)]},
-        "volume",
-        'a volume cannot be mounted (FailedMount: configmap "c" not found (9 times))',
-        "Create the ConfigMap",
-    ),
-    "network of the node": (
-        pod(change=creating),
-        {"events": [event("FailedCreatePodSandBox", "no CNI")]},
-        "sandbox",
-        "its node cannot create its sandbox (FailedCreatePodSandBox: no CNI)",
-        "network plugin",
-    ),
-    "slow creation": (
-        pod(change=creating),
-        {},
-        "creating",
-        "has been creating its containers for 600 s",
-        "kubectl describe pod",
-    ),
-}
-
-
-@pytest.mark.parametrize("name", PODS)
-def test_every_situation_of_a_pod(name):
-    """Before any condition is there."""
-    made, more, code, said, todo = PODS[name]
-    found = {finding.code: finding for finding in explain(job(), made, **more)}
-
-    assert code in found
-    assert said in found[code].what
-    assert todo in found[code].todo
 
 
 def test_the_newest_log_line_that_tells_the_refusal_is_evidence():
@@ -273,7 +28,7 @@ def test_the_newest_log_line_that_tells_the_refusal_is_evidence():
         (REFUSED, "Request failed: ... is forbidden: User ..."),
         ("warning  403 Forbidden: jobs", "warning  403 Forbidden: jobs"),
     ):
-        found = explain(job(), pod(), logs={POD: f"{line}\nnoise"})
+        found = explain(job(), pod(), log=f"{line}\nnoise")
 
         assert [(said,)] == [each.evidence for each in found if each.code == "missing-rights"]
 
@@ -303,7 +58,7 @@ def test_the_newest_log_line_that_tells_the_refusal_is_evidence():
 def test_what_the_log_of_a_running_reporter_tells(lines, codes):
     """Its newest word counts: what worked later is no trouble any more."""
     made = job(rows.running(Running(), None), final=False)
-    found = {each.code for each in explain(made, pod(), logs={POD: "\n".join(lines)})}
+    found = {each.code for each in explain(made, pod(), log="\n".join(lines))}
 
     assert codes == found & {"not-written", "missing-rights", "link"}
 
@@ -316,7 +71,7 @@ def test_what_the_log_of_a_running_reporter_tells(lines, codes):
 def test_a_job_that_the_reporter_never_saw(state, told):
     """Native, it idles and ends well; classic, its exit code is told with the same words."""
     line = logged("No such Job: check JOB_NAME and JOB_NAMESPACE", job="nobody")
-    found = explain(job(), pod(terminated(0), reporter=state), logs={POD: line})
+    found = explain(job(), pod(terminated(0), reporter=state), log=line)
     codes = {each.code for each in found}
 
     assert told == ("not-written" in codes)
@@ -326,8 +81,8 @@ def test_a_job_that_the_reporter_never_saw(state, told):
 def test_the_last_word_of_a_reporter_needs_no_rights_any_more():
     """With a link its log is read after the verdict, too; old refusals are no news then."""
     made = job(rows.timeout(300))
-    logs = {POD: "\n".join([REFUSED, logged("Not delivered to the aggregator", text="late")])}
-    found = {each.code: each for each in explain(made, pod(terminated(1)), logs=logs)}
+    log = "\n".join([REFUSED, logged("Not delivered to the aggregator", text="late")])
+    found = {each.code: each for each in explain(made, pod(terminated(1)), log=log)}
 
     assert "missing-rights" not in found
     assert ("Not delivered to the aggregator: late",) == found["link"].evidence

@@ -4,10 +4,11 @@ import copy
 import json
 
 from reporter.common.objects import epoch
-from reporter.jobs.finding import Objects
-from reporter.jobs.job import findings
+from reporter.jobs.check_job import Look, findings
+from reporter.jobs.job import JobView
+from reporter.verdict import rows
 from reporter.verdict.facts import ResultPayload, Terminated
-from tests.fakekube import make_job, make_pod, waiting
+from tests.fakekube import make_job, make_pod, terminated, waiting
 from tests.verdicts import with_verdicts
 
 NOW = epoch("2030-01-01T12:10:00Z")
@@ -64,8 +65,8 @@ def event(reason, message, name=POD, **more):
     }
 
 
-def explain(made, *pods, events=(), logs=None, unread=None):
-    return findings(Objects(made, pods, NOW, events, logs or {}, unread or {}))
+def explain(made, *pods, events=(), log="", unread=None):
+    return findings(Look(JobView(made), pods, NOW, events, log, unread or {}))
 
 
 def setting(made, name, value):
@@ -183,3 +184,12 @@ def without_reporter(made):
 def bare(made):
     made["spec"].pop("initContainers")
     made["status"].pop("initContainerStatuses")
+
+
+def lost(made):
+    """How the kubelet shows a container that did not run when it ended the Pod."""
+    failed_pod("DeadlineExceeded")(made)
+    made["status"]["containerStatuses"][0]["state"] = terminated(137, "ContainerStatusUnknown")
+
+
+UNPULLED = rows.after_deadline(rows.trouble("W1", "container 'adapter': ErrImagePull"), "Pod", 30)

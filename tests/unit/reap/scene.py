@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from reporter.common.objects import epoch
-from reporter.reap.decide import Reap, Scene, reap
-from reporter.reap.owed import conditions_owed
-from reporter.reap.situation import NodeLook, Why
+from reporter.reap.decide import NewestPod, NodeLook, Reap, Scene, Why, conditions_owed, reap
 from reporter.verdict import rows
 from reporter.verdict.annotation import decode_note, encode_note
 from reporter.verdict.condition import Attempt, read_standing
@@ -99,4 +97,5 @@ def judged(
     (owed,) = conditions_owed(made)
     note = decode_note(made["metadata"].get("annotations", {}).get(KEY, ""))
     standing = read_standing(made, owed.type, note)
-    return reap(Scene(made, owed, standing, shown, node, now, SETTLE))
+    pod = None if shown is None else NewestPod(shown, owed)
+    return reap(Scene(made, owed, standing, pod, node, now, SETTLE))

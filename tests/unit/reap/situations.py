@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from reporter.reap.situation import NodeLook, Why
+from reporter.reap.decide import NodeLook, Why
 from reporter.verdict import rows
 from tests.fakekube import terminated, waiting
 from tests.unit.reap.scene import (
@@ -51,47 +51,41 @@ NEVER = "Reporter did not start (its image cannot be pulled) before a verdict wa
 NEVER += "adapter container has not started yet"
 DEADLINE = "Adapter did not finish within the Job's activeDeadlineSeconds (10m0s)"
 TAKEN = "Pod was disrupted: DeletionByPodGC: PodGC: node no longer exists"
-WRITTEN: dict[str, tuple[Object, Object | None, NodeLook, tuple[Any, ...]]] = {
+WRITTEN: dict[str, tuple[Any, ...]] = {
+    # The Job, its newest Pod, what became of that one's node if it is not alive, what is written.
     "the Pod is gone and nothing was ever written": (
         job(ended()),
         None,
-        NodeLook.ALIVE,
         interrupted("Pod is gone", "container cannot be observed"),
     ),
     "the Pod is gone, and the Job names the usual controller": (
         job(ended(), completions=1, managedBy="kubernetes.io/job-controller"),
         None,
-        NodeLook.ALIVE,
         interrupted("Pod is gone", "container cannot be observed"),
     ),
     "the Pod is gone of a Job with another controller, and its reporter wrote here": (
         said(job(ended(), completions=0, managedBy="example.com/controller"), RUNS, **SEEN),
         None,
-        NodeLook.ALIVE,
         interrupted("Pod is gone", "container is running"),
     ),
     "the Pod is gone while the adapter ran": (
         said(job(ended()), RUNS, **SEEN),
         None,
-        NodeLook.ALIVE,
         interrupted("Pod is gone", "container is running"),
     ),
     "the Pod is gone after its adapter was last seen killed for memory": (
         said(job(ended()), RUNS, **OOM),
         None,
-        NodeLook.ALIVE,
         last("AdapterOOMKilled", rows.out_of_memory().message, row="O", status="False"),
     ),
     "a deadline has taken the Pod, and nothing else is known": (
         job(ended(reason="DeadlineExceeded"), activeDeadlineSeconds=600),
         None,
-        NodeLook.ALIVE,
         last("AdapterTimeout", DEADLINE, row="D", status="False"),
     ),
     "a deadline does not hide an image that cannot be pulled": (
         said(job(ended(reason="DeadlineExceeded"), activeDeadlineSeconds=600), PULL),
         None,
-        NodeLook.ALIVE,
         last(
             "AdapterImagePullFailed",
             PULL.message + "; the Job's activeDeadlineSeconds (10m0s) passed",
@@ -102,31 +96,26 @@ WRITTEN: dict[str, tuple[Object, Object | None, NodeLook, tuple[Any, ...]]] = {
     "a deadline does not hide a reporter that never started": (
         said(job(ended(reason="DeadlineExceeded")), rows.Report("N", *soon(NEVER)[1:4])),
         None,
-        NodeLook.ALIVE,
         last("AdapterInterrupted", NEVER),
     ),
     "the Job is complete, and its reporter was lost before it wrote": (
         job(ended("Complete", "")),
         pod(adapter_state=terminated(0), reporter=KILLED, phase="Succeeded"),
-        NodeLook.ALIVE,
         interrupted("Reporter ended", "container ended with exit code 0"),
     ),
     "all processes of the Pod were killed": (
         said(job(ended()), RUNS),
         pod(adapter_state=KILLED, reporter=KILLED, phase="Failed"),
-        NodeLook.ALIVE,
         interrupted("Reporter ended", "container ended with exit code 137"),
     ),
     "an OOM kill shows, whatever became of the reporter": (
         said(job(ended()), RUNS),
         pod(adapter_state=terminated(137, "OOMKilled"), reporter=KILLED, phase="Failed"),
-        NodeLook.ALIVE,
         last("AdapterOOMKilled", rows.out_of_memory().message, row="O", status="False"),
     ),
     "the adapter could not be started": (
         job(ended()),
         pod(adapter_state=terminated(128, "StartError"), reporter=KILLED, phase="Failed"),
-        NodeLook.ALIVE,
         last("AdapterStartFailed", "container 'adapter': StartError", row="W3", status="False"),
     ),
     "the container was lost": (
@@ -136,19 +125,16 @@ WRITTEN: dict[str, tuple[Object, Object | None, NodeLook, tuple[Any, ...]]] = {
             reporter=KILLED,
             phase="Failed",
         ),
-        NodeLook.ALIVE,
         interrupted("Adapter container was lost", "container ended with exit code 137"),
     ),
     "the reporter's image cannot be pulled": (
         job(),
         pod(adapter_state=waiting(), reporter=IMAGE, phase="Pending"),
-        NodeLook.ALIVE,
         soon(NEVER.replace("has not started yet", "is waiting: PodInitializing")),
     ),
     "the classic reporter never started, and the adapter has ended": (
         job(),
         pod(form="classic", adapter_state=terminated(0), reporter=IMAGE, phase="Pending"),
-        NodeLook.ALIVE,
         soon(
             "Reporter did not start (its image cannot be pulled) before a verdict was known; "
             "adapter container ended with exit code 0"
@@ -189,61 +175,51 @@ WRITTEN: dict[str, tuple[Object, Object | None, NodeLook, tuple[Any, ...]]] = {
     "the Pod is gone after its reporter was told of the eviction": (
         said(job(ended()), EVICTED),
         None,
-        NodeLook.ALIVE,
         last("AdapterEvicted", EVICTED.message, row="E"),
     ),
     "what the Pod shows counts more than what its reporter saw coming": (
         said(job(ended()), rows.interrupted("Pod was deleted", None)),
         pod(adapter_state=terminated(137, "OOMKilled"), reporter=KILLED, phase="Failed"),
-        NodeLook.ALIVE,
         last("AdapterOOMKilled", rows.out_of_memory().message, row="O", status="False"),
     ),
     "a result that was still open stays": (
         said(job(ended("Complete", "")), RESULT),
         None,
-        NodeLook.ALIVE,
         last("AllChecked", "12 of 12", row="R", status="True"),
     ),
     "a result that was still open stays with the run that wrote it": (
         said(job(ended("Complete", "")), RESULT),
         pod(adapter_state=terminated(0), reporter=KILLED, phase="Succeeded"),
-        NodeLook.ALIVE,
         last("AllChecked", "12 of 12", row="R", status="True"),
     ),
     "a result that was still open is not that of a later run": (
         said(job(ended()), RESULT),
         pod(adapter_state=KILLED, reporter=KILLED, phase="Failed", restarts=1),
-        NodeLook.ALIVE,
         interrupted("Reporter ended", "container ended with exit code 137"),
     ),
     "a reporter that could not read its settings has said so": (
         said(job(ended()), MISFIT),
         pod(adapter_state=waiting(), reporter=terminated(2), phase="Failed"),
-        NodeLook.ALIVE,
         last("ReporterConfigError", MISFIT.message, row="M"),
     ),
     "a newer Pod was lost before its reporter wrote": (
         said(job(ended()), RUNS, pod="first", created="2030-01-01T11:59:00Z"),
         pod(adapter_state=KILLED, reporter=KILLED, phase="Failed"),
-        NodeLook.ALIVE,
         interrupted("Reporter ended", "container ended with exit code 137"),
     ),
     "the newest Pod is gone, and an older one is still there": (
         said(job(ended()), RUNS, pod="second", created="2030-01-01T12:01:00Z", **SEEN),
         pod(adapter_state=KILLED, reporter=KILLED, phase="Failed"),
-        NodeLook.ALIVE,
         interrupted("Pod is gone", "container is running"),
     ),
     "the Job has ended, and the Pod it leaves behind has no reporter any more": (
         job(ended()),
         pod(form="classic", reporter=KILLED),
-        NodeLook.ALIVE,
         interrupted("Reporter ended", "container is running"),
     ),
     "no container is the adapter": (
         job(ended()),
         without_adapter(pod(reporter=KILLED, phase="Failed")),
-        NodeLook.ALIVE,
         interrupted("Reporter ended", "container cannot be observed"),
     ),
 }
@@ -255,71 +231,45 @@ def deleting(made: Object) -> Object:
 
 
 FOREIGN = {"type": "Available", "status": "False", "reason": "Theirs", "message": "x"}
-LEFT: dict[str, tuple[Object, Object | None, NodeLook, Why]] = {
-    "a final verdict": (
-        said(job(ended()), rows.out_of_memory(), final=True),
-        None,
-        NodeLook.ALIVE,
-        Why.FINAL,
-    ),
+LEFT: dict[str, tuple[Any, ...]] = {
+    "a final verdict": (said(job(ended()), rows.out_of_memory(), final=True), None, Why.FINAL),
     "a final verdict of an earlier Pod": (
         said(job(ended()), RESULT, final=True, pod="first", created="2030-01-01T11:59:00Z"),
         pod(adapter_state=KILLED, reporter=KILLED, phase="Failed"),
-        NodeLook.ALIVE,
         Why.FINAL,
     ),
-    "another writer's condition": (job(ended(), FOREIGN), None, NodeLook.ALIVE, Why.FOREIGN),
-    "a Job that goes away": (deleting(job(ended())), None, NodeLook.ALIVE, Why.DELETED),
-    "a Job that wants no Pod": (
-        job(ended("Complete", ""), completions=0),
-        None,
-        NodeLook.ALIVE,
-        Why.NEEDLESS,
-    ),
+    "another writer's condition": (job(ended(), FOREIGN), None, Why.FOREIGN),
+    "a Job that goes away": (deleting(job(ended())), None, Why.DELETED),
+    "a Job that wants no Pod": (job(ended("Complete", ""), completions=0), None, Why.NEEDLESS),
     "a Job whose Pods may be in another cluster": (
         job(ended("Complete", ""), managedBy="kueue.x-k8s.io/multikueue"),
         None,
-        NodeLook.ALIVE,
         Why.MANAGED,
     ),
-    "a suspended Job": (job(suspend=True), None, NodeLook.ALIVE, Why.SUSPENDED),
+    "a suspended Job": (job(suspend=True), None, Why.SUSPENDED),
     "a Job whose next Pod is still to come": (said(job(), RUNS), None, GONE, Why.NO_POD),
     "a Job that may start another Pod": (
         said(job(backoffLimit=3), RUNS),
         pod(adapter_state=KILLED, reporter=KILLED, phase="Failed"),
-        NodeLook.ALIVE,
         Why.ENDING,
     ),
-    "a reporter at work": (said(job(), RUNS), pod(), NodeLook.ALIVE, Why.ALIVE),
+    "a reporter at work": (said(job(), RUNS), pod(), Why.ALIVE),
     "a reporter at work while its Pod is deleted": (
         said(job(), RUNS),
         pod(deleted=ENDED),
-        NodeLook.ALIVE,
         Why.ALIVE,
     ),
-    "a reporter at work after its Job has ended": (job(ended()), pod(), NodeLook.ALIVE, Why.ALIVE),
-    "a reporter that is restarted": (
-        job(ended()),
-        pod(reporter=KILLED),
-        NodeLook.ALIVE,
-        Why.ALIVE,
-    ),
-    "a reporter that waits for its start": (
-        job(ended()),
-        pod(reporter=waiting()),
-        NodeLook.ALIVE,
-        Why.ALIVE,
-    ),
+    "a reporter at work after its Job has ended": (job(ended()), pod(), Why.ALIVE),
+    "a reporter that is restarted": (job(ended()), pod(reporter=KILLED), Why.ALIVE),
+    "a reporter that waits for its start": (job(ended()), pod(reporter=waiting()), Why.ALIVE),
     "a Pod that waits for a node": (
         job(),
         pod(adapter_state=waiting(), reporter=waiting(), phase="Pending"),
-        NodeLook.ALIVE,
         Why.ALIVE,
     ),
     "a reporter that crashes and is started again": (
         job(),
         pod(adapter_state=waiting(), reporter=waiting("CrashLoopBackOff"), phase="Pending"),
-        NodeLook.ALIVE,
         Why.ALIVE,
     ),
     "a result whose reporter waits for the adapter's end, on a lost node": (

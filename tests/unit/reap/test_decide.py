@@ -11,9 +11,15 @@ from hypothesis import strategies as st
 
 from reporter.common.objects import epoch
 from reporter.common.schema import problems
-from reporter.reap.decide import UNKNOWN_POD, Reap
-from reporter.reap.owed import conditions_owed
-from reporter.reap.situation import NodeLook, Why, node_in_doubt, node_look
+from reporter.reap.decide import (
+    UNKNOWN_POD,
+    NewestPod,
+    NodeLook,
+    Reap,
+    Why,
+    conditions_owed,
+    node_look,
+)
 from reporter.verdict.annotation import decode_note, encode_note
 from reporter.verdict.condition import Attempt, Owner, owner, read_standing
 from tests.fakekube import make_job, waiting
@@ -39,8 +45,8 @@ from tests.unit.reap.situations import GONE, LEFT, WRITTEN
 @pytest.mark.parametrize("name", WRITTEN)
 def test_written(name: str) -> None:
     """Row, status, reason, message, and whether it is final."""
-    made, shown, node, expected = WRITTEN[name]
-    found = judged(made, shown, node)
+    made, shown, *node, expected = WRITTEN[name]
+    found = judged(made, shown, *node)
 
     assert isinstance(found, Reap), found
     assert expected == (
@@ -55,9 +61,9 @@ def test_written(name: str) -> None:
 @pytest.mark.parametrize("name", LEFT)
 def test_left_alone(name: str) -> None:
     """Why nothing is written."""
-    made, shown, node, expected = LEFT[name]
+    made, shown, *node, expected = LEFT[name]
 
-    assert expected is judged(made, shown, node)
+    assert expected is judged(made, shown, *node)
 
 
 @pytest.mark.parametrize("earlier", [0.0, 1.0])
@@ -151,18 +157,17 @@ def test_evidence() -> None:
 @pytest.mark.parametrize(
     ("shown", "expected"),
     [
-        (None, ""),
         (pod(), ""),
         (pod(deleted=ENDED), "node1"),
         (pod(phase="Unknown"), "node1"),
         (pod(conditions=(DELETED_BY_GC | {"reason": "TerminationByKubelet"},)), "node1"),
     ],
 )
-def test_node_in_doubt(shown: Object | None, expected: str) -> None:
+def test_node_in_doubt(shown: Object, expected: str) -> None:
     """Only where a Pod is taken away: nodes are not asked about for Pods that are well."""
     (owed,) = conditions_owed(make_job())
 
-    assert expected == node_in_doubt(shown, owed)
+    assert expected == NewestPod(shown, owed).doubtful_node
 
 
 @pytest.mark.parametrize(

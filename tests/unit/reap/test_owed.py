@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from reporter.reap.owed import conditions_owed
+from reporter.reap.decide import conditions_owed
 from reporter.verdict import rows
 from tests.fakekube import make_job
 from tests.verdicts import with_verdicts

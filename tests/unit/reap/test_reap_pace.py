@@ -5,8 +5,7 @@ from collections.abc import Iterable
 import pytest
 
 from reporter.common.lifecycle import Stop, Wake
-from reporter.reap.command import Pace
-from reporter.reap.reaper import ReapStopped
+from reporter.reap.command import Pace, ReapStopped
 
 
 class Clock(Wake):

@@ -1,0 +1,96 @@
+"""A verdict on a Job in words: what it is based on, and what each row of the contract advises."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from reporter.common.objects import number, section, text
+from reporter.jobs.finding import ADVICE, Finding, Weight, exit_words, joined
+from reporter.jobs.job import WrittenVerdict
+from reporter.verdict.rows import REASONS
+
+
+def verdict_finding(verdict: WrittenVerdict, *causes: str) -> Finding:
+    """Return what a verdict means and what to do; `causes` are what Events know besides."""
+    row, evidence = verdict.row or _row(verdict.reason), verdict.evidence or {}
+    weight = Weight.PROBLEM if verdict.failed else Weight.INFO
+    todo = ADVICE.get(row, "")
+    if row == "R" and verdict.good:
+        todo = ""
+    elif row in {"T", "D"}:
+        todo = _out_of_time(evidence, todo)
+    elif verdict.reason == "AdapterMissingResults":
+        todo = ADVICE["missing"]
+    elif row == "X" and text(section(evidence, "file"), "state") == "valid":
+        todo = ADVICE["contradicted"]
+    if verdict.after:
+        weight = Weight.WARNING
+        todo = ADVICE["after"]
+    if verdict.late:
+        todo = ADVICE["late"]
+    how = {True: " (final)", False: " (may still change)", None: ""}[verdict.final]
+    return Finding("verdict", weight, f"{verdict}{how}", todo, (*_evidence(verdict), *causes))
+
+
+def _row(reason: str) -> str:
+    """Return the row of a verdict without an annotation."""
+    if reason in {"AdapterExitedWithError", "AdapterMissingResults"}:
+        return "X"
+    return next((row for row, known in REASONS.items() if known == reason), "R")
+
+
+def _out_of_time(shown: Mapping[str, Any], more_time: str) -> str:
+    """Return what to do about T or D: time alone does not help an adapter that keeps failing."""
+    adapter = section(shown, "adapter")
+    run = section(adapter, "last") or section(shown, "lastEndedRun")
+    if text(adapter, "state") == "terminated":
+        run = adapter
+    code, looping = number(run, "exitCode"), text(adapter, "reason") == "CrashLoopBackOff"
+    if looping or (code and (number(adapter, "restarts") or 0) >= 2):
+        last = "" if code is None else f", last with exit code {code}"
+        return ADVICE["looping"].format(last=last)
+    return ADVICE["failed"].format(code=code, more_time=more_time) if code else more_time
+
+
+def _evidence(verdict: WrittenVerdict) -> Iterator[str]:
+    """Yield the facts of the annotation in words, those that people ask for."""
+    shown = verdict.evidence or {}
+    if file := section(shown, "file"):
+        cause = text(file, "cause") or text(file, "resultReason")
+        yield f"result file: {text(file, 'state')}" + (f" ({cause})" if cause else "")
+    if adapter := section(shown, "adapter"):
+        yield f"adapter {text(adapter, 'container')!r}: {_container(adapter)}"
+    if last := section(shown, "lastEndedRun"):
+        yield f"its last run that ended: {_ended(last)}"
+    pod = section(shown, "pod")
+    if blocked := section(pod, "blockedBy"):
+        yield f"init container {text(blocked, 'container')!r} blocks it: {_container(blocked)}"
+    if text(pod, "disruption"):
+        yield f"the Pod was disrupted: {text(pod, 'disruption')}"
+    if text(pod, "look") not in {"", "seen"}:
+        yield f"reading the Pod: {text(pod, 'look')}"
+    if "reaper" in shown:
+        yield "written by status-ctl reap, which cannot read the result file"
+    if verdict.after:
+        yield f"after that the adapter ended: {_ended(verdict.after)}"
+    if late := verdict.late:
+        said = f"{text(late, 'status')} {joined(text(late, 'reason'), text(late, 'message'))}"
+        yield f"a result arrived after the verdict: {said} ({text(late, 'observedAt')})"
+    waited = shown.get("waitedSeconds")
+    if isinstance(waited, int | float):
+        yield f"waited {waited:.0f} s; seen at {text(shown, 'observedAt')} in Pod {verdict.pod}"
+
+
+def _container(shown: Mapping[str, Any]) -> str:
+    state, last = text(shown, "state"), section(shown, "last")
+    restarts = number(shown, "restarts") or 0
+    again = f", restarted {restarts} times" if restarts else ""
+    if state == "terminated":
+        return _ended(shown) + again
+    why = joined(text(shown, "reason"), text(shown, "message"))
+    before = f"; previous run: {_ended(last)}" if last else ""
+    return state + (f" ({why})" if why else "") + again + before
+
+
+def _ended(run: Mapping[str, Any]) -> str:
+    killed = ", killed, possibly out of memory" if run.get("maybeOutOfMemory") else ""
+    return exit_words(number(run, "exitCode"), text(run, "reason"), text(run, "message")) + killed
