@@ -30,7 +30,7 @@ class Site:
     page: Callable[[str], Page]
     alive: Callable[[], bool]
     checks: Callable[[], Mapping[str, str | None]] = dict
-    on_scrape: Callable[[bool], object] = lambda _: None
+    on_scrape: Callable[[bool], None] = lambda _: None
     on_error: Callable[[Exception], object] = lambda error: log.get().error(
         "Endpoint could not answer", error=error
     )
