@@ -11,8 +11,8 @@ from reporter.cli.quantities import wait_time
 from reporter.common.objects import text
 from reporter.errors import NotFound
 from reporter.run.view import over, uploaded
+from reporter.runctl.cluster_run import named_run, run_there
 from reporter.runctl.connection_file import remove_connection
-from reporter.runctl.existing import asked_there, named_run
 from reporter.runctl.expose import file_of, opens_nothing
 from reporter.runctl.remove import PATIENCE, Removal
 
@@ -64,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
             tell(f"run {name} was not deleted: {doubt}; use --yes to delete it anyway")
             return FAILED
     kept, left = file_of(api, found, name), ""
-    removal = Removal(api, found, name, tell=tell, patience=options.timeout, unseen_too=options.yes)
+    removal = Removal(api, found, name, patience=options.timeout, unseen_too=options.yes)
     try:
         stays = removal.aggregator() or removal.rest() or removal.namespace()
     finally:
@@ -87,7 +87,7 @@ def run(options: argparse.Namespace) -> int:
 def _doubt(api: "KubeApi", options: argparse.Namespace, namespace: str, name: str) -> str:
     """Say why nobody may want to lose it; empty where there is no reason."""
     try:
-        document = asked_there(options, namespace, name).look(entries=False).document
+        document = run_there(options, namespace, name).look(entries=False).document
     except CannotTell as error:
         return str(error)
     if document is None:

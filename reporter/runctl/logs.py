@@ -19,9 +19,9 @@ from reporter.errors import InvalidRequest, KubeError, NotFound, Unavailable
 from reporter.run.names import key_of, selector
 from reporter.run.plan import GLOBAL
 from reporter.run.view import over
-from reporter.runctl.aggregator_pod import CONTAINER
-from reporter.runctl.existing import asked_there, named_run
+from reporter.runctl.cluster_run import named_run, run_there
 from reporter.runctl.log_lines import LogLines
+from reporter.runctl.spec import CONTAINER
 
 if TYPE_CHECKING:
     from reporter.kube.api import KubeApi
@@ -111,7 +111,7 @@ class Logs:
 
     def follow(self) -> None:
         """Print lines as they come, until the run is over. Raises KubeError."""
-        run = asked_there(self._options, self._namespace, self._run)
+        run = run_there(self._options, self._namespace, self._run)
         threads: dict[_Container, threading.Thread] = {}
         said = ""
         while True:

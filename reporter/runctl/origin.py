@@ -9,7 +9,7 @@ import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, Protocol
+from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from reporter.cli import cluster
 from reporter.cli.exits import CannotTell
@@ -18,14 +18,14 @@ from reporter.cli.quantities import length
 from reporter.common.private_file import as_file
 from reporter.run.connection_file import ConnectionFile, UnusableFile
 from reporter.run.names import is_run_name
-from reporter.run.view import Look
-from reporter.runctl.by_http import ByHttp
 from reporter.runctl.connection_file import TRADITIONAL, own_place, read_connection
-from reporter.runctl.server import ANSWER, StatusServer
-from reporter.runctl.tls import Address
+from reporter.runctl.server import Address, ByHttp, StatusServer
 
 if TYPE_CHECKING:
-    from reporter.runctl.by_cluster import ByCluster
+    from reporter.runctl.cluster_run import ByCluster
+
+Origin: TypeAlias = "ByHttp | ByCluster"
+"""Something that can be asked again and again how a run is."""
 
 HINTS = """\
 no run given, and none found. Try one of these:
@@ -41,21 +41,6 @@ _VARIABLES = {"url": "STATUS_CTL_URL", "ca": "STATUS_CTL_CA"} | {
     "cert": "STATUS_CTL_CERT",
     "key": "STATUS_CTL_KEY",
 }
-
-
-class Origin(Protocol):
-    """Something that can be asked again and again how a run is."""
-
-    pause: float
-    """Seconds between two looks that make sense."""
-    name: str
-
-    def look(self, timeout: float = ANSWER, *, entries: bool = True) -> Look:
-        """Ask. Whatever goes wrong is an outcome. Without `entries` they may be left out."""
-
-    @property
-    def server(self) -> StatusServer:
-        """The status listener, once a look has reached it. Raises CannotTell."""
 
 
 def arguments(parser: argparse.ArgumentParser, *, named: bool = True) -> None:
@@ -136,7 +121,7 @@ def choose(
 def by_cluster(options: argparse.Namespace, run: str = "") -> "ByCluster":
     """Return the run in the cluster, the one named or the one that there is. Raises CannotTell."""
     # Here, because a URL needs none of it.
-    from reporter.runctl.by_cluster import ByCluster
+    from reporter.runctl.cluster_run import ByCluster
 
     return ByCluster(options, run)
 

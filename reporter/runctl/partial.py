@@ -14,8 +14,7 @@ from reporter.common.objects import moment, section, text
 from reporter.errors import Forbidden, NotFound
 from reporter.kube.resources import Resource
 from reporter.run.names import PART_OF, RUN_LABEL
-from reporter.runctl.aggregator_pod import EVERY_RUN
-from reporter.runctl.run_objects import CREATED_BY
+from reporter.runctl.spec import CREATED_BY, EVERY_RUN
 
 if TYPE_CHECKING:
     from reporter.kube.api import KubeApi

@@ -6,25 +6,32 @@ accounts that do not exist. All answers together are the answer.
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Final
 
 from reporter.cli.cluster import TIMEOUT, words
 from reporter.common.objects import items, section, text
 from reporter.errors import AlreadyExists, Forbidden, KubeError, NotFound
-from reporter.runctl.create import INSTEAD, Object, advice, place, shown
+from reporter.launch.job import job
+from reporter.run.names import RUN_LABEL
+from reporter.run.spec import RunLocation
+from reporter.runctl.objects import Object, objects, place, shown
+from reporter.runctl.spec import OWN_NAMESPACE, RunSpec
 
 if TYPE_CHECKING:
     from reporter.kube.api import KubeApi
 
-AT_ONCE = 8
-ACCOUNT = "default"
-_ACCOUNT_WAIT = 15.0  # seconds in which a new namespace gets its account
-_PAUSE = 0.05
-_NODES = 20
-_STRANGERS = "app.kubernetes.io/part-of!=status-reporter"
+AT_ONCE: Final = 8
+INSTEAD: Final = "; -n uses a namespace that exists"
+_ACCOUNT: Final = "default"
+_ACCOUNT_WAIT: Final = 15.0  # seconds in which a new namespace gets its account
+_PAUSE: Final = 0.05
+_NODES: Final = 20
+_STRANGERS: Final = "app.kubernetes.io/part-of!=status-reporter"
+_NO_NAMESPACE: Final = 'namespaces "{}" not found'
+_NO_CONDITIONS: Final = "conditions"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +66,7 @@ def wait_for_account(
     end = clock() + _ACCOUNT_WAIT
     while True:
         try:
-            api.get("ServiceAccount", namespace, ACCOUNT, timeout=TIMEOUT)
+            api.get("ServiceAccount", namespace, _ACCOUNT, timeout=TIMEOUT)
             return
         except NotFound:
             if clock() >= end:
@@ -69,56 +76,74 @@ def wait_for_account(
 
 def check(
     api: "KubeApi",
-    namespace: str,
-    objects: Sequence[Object],
-    templates: Sequence[Template],
-    pull_secrets: Sequence[str],
+    spec: RunSpec,
+    nodes: Sequence[str],
     *,
-    nodes: Sequence[str] = (),
-    shared: bool,
+    in_namespace: bool = True,
+    nothing_there: bool = False,
 ) -> Checked:
-    """Ask all of it at once. `shared` says that the namespace is not the run's own.
+    """Ask all of it at once. Only the first of `nodes`, which were given by name, are looked up.
 
-    Only the first of the `nodes`, which were given by name, are looked up.
+    Unless `in_namespace`, the namespace is still to be made, and what is in it cannot be asked; it
+    may be known that there is `nothing_there`.
     """
+    namespace, given = spec.namespace, spec.launch.pull_secrets
+    wanted = [each for each in objects(spec) if text(each, "kind") != "Namespace"]
+    templates = list(_templates(spec, wanted))
+    if not in_namespace:
+        wanted = [each for each in wanted if place(each, namespace) != namespace]
+        templates = []
+        given = given if nothing_there else ()
     found = Checked()
     own = frozenset(
         text(section(each, "metadata"), "name")
-        for each in objects
+        for each in wanted
         if text(each, "kind") == "ServiceAccount"
     )
     with ThreadPoolExecutor(AT_ONCE, "check") as pool:
         answers = [
-            *(pool.submit(_object, api, namespace, each) for each in objects),
+            *(pool.submit(_object, api, namespace, each) for each in wanted),
             *(pool.submit(_pod, api, namespace, each, own) for each in templates),
             *(
                 pool.submit(_pull_secret, api, namespace, "--image-pull-secret", name)
-                for name in pull_secrets
+                for name in given
             ),
             *(pool.submit(_node, api, name) for name in nodes[:_NODES]),
         ]
         # The kubelet tries without them, and a controller may yet copy them into the namespace.
         doubts = [
             pool.submit(_pull_secret, api, namespace, whose, name)
-            for whose, name in _pull_secrets(templates, pull_secrets)
+            for whose, name in _pull_secrets(templates, given)
         ]
-        strangers = pool.submit(_strangers, api, namespace) if shared else None
+        if in_namespace and not spec.create_namespace:
+            doubts.append(pool.submit(_strangers, api, namespace))
         for answer in answers:
             said = answer.result()
             if _NO_NAMESPACE.format(namespace) in said:
                 # Each answer says it, and one is enough.
                 said = f"there is no namespace {namespace}; --create-namespace creates it"
-            if said == _CONDITIONS:
+            if said == _NO_CONDITIONS:
                 found.conditions = False
             elif said and said not in found.problems:
                 found.problems.append(said)
     found.remarks += [remark for doubt in doubts if (remark := doubt.result())]
-    if strangers is not None and (remark := strangers.result()):
-        found.remarks.append(remark)
     return found
 
 
-def check_namespace(api: "KubeApi", wanted: Object) -> tuple[str, bool]:
+def check_unstarted(api: "KubeApi", spec: RunSpec, nodes: Sequence[str]) -> list[str]:
+    """Say what speaks against a run that is not started anyway; create nothing.
+
+    So of a namespace that it would make, it is not known what is refused in it.
+    """
+    if not spec.create_namespace:
+        return check(api, spec, nodes).problems
+    (namespace,) = (each for each in objects(spec) if text(each, "kind") == "Namespace")
+    trouble, free = _check_namespace(api, namespace)
+    found = check(api, spec, nodes, in_namespace=False, nothing_there=free)
+    return [*filter(None, [trouble]), *found.problems]
+
+
+def _check_namespace(api: "KubeApi", wanted: Object) -> tuple[str, bool]:
     """Say what speaks against a new namespace, and whether it could be made now.
 
     One of that name that is being deleted is waited for, so nothing speaks against it.
@@ -139,8 +164,34 @@ def check_namespace(api: "KubeApi", wanted: Object) -> tuple[str, bool]:
     return "", True
 
 
-_CONDITIONS = "conditions"
-_NO_NAMESPACE = 'namespaces "{}" not found'
+def advice(wanted: Object) -> str:
+    """Say what to do where an object of that name exists."""
+    metadata = section(wanted, "metadata")
+    own = OWN_NAMESPACE.format(run=section(metadata, "labels").get(RUN_LABEL))
+    if text(wanted, "kind") == "Namespace" and text(metadata, "name") != own:
+        return "leave out --create-namespace to use it"
+    return "choose another --name, or delete the run that uses it"
+
+
+def _templates(spec: RunSpec, made: Sequence[Object]) -> Iterator[Template]:
+    """Yield a Pod of the aggregator, and one of each plugin with what will make it."""
+    for each in made:
+        if text(each, "kind") not in {"StatefulSet", "Job"}:
+            continue
+        pod = section(each, "spec", "template")
+        inside = section(pod, "spec")
+        claims = [
+            {"name": text(section(claim, "metadata"), "name"), "emptyDir": {}}
+            for claim in items(section(each, "spec"), "volumeClaimTemplates")
+        ]
+        volumes = [*items(inside, "volumes"), *claims]
+        yield Template("the aggregator", {**pod, "spec": {**inside, "volumes": volumes}})
+    url = f"https://{spec.run}.{spec.namespace}.svc:8080"
+    where = RunLocation(spec.run, spec.namespace, None, url)
+    for at, plugin in enumerate(spec.plan.plugins):
+        timeout = spec.plan.timeout_of(plugin.name)
+        one = job(where, spec.launch, plugin, plugin.keys[0], index=at, timeout=timeout)
+        yield Template(f"plugin {plugin.name}", section(one, "spec", "template"), one)
 
 
 def _object(api: "KubeApi", namespace: str, wanted: Object) -> str:
@@ -161,7 +212,7 @@ def _object(api: "KubeApi", namespace: str, wanted: Object) -> str:
         return f"{name}: {words(error)}; {advice(wanted)}"
     except Forbidden as error:
         if kind == "Role" and _without_conditions(api, namespace, wanted):
-            return _CONDITIONS
+            return _NO_CONDITIONS
         return f"{name}: {words(error)}"
     except KubeError as error:
         return f"{name}: {words(error)}"
@@ -188,8 +239,8 @@ def _pod(api: "KubeApi", namespace: str, template: Template, own: frozenset[str]
     spec = dict(section(template.pod, "spec"))
     if text(spec, "serviceAccountName") in own:
         # It does not exist yet, and what is refused for an account is refused for any.
-        spec["serviceAccountName"] = ACCOUNT
-    metadata: Mapping[str, Any] = section(template.pod, "metadata")
+        spec["serviceAccountName"] = _ACCOUNT
+    metadata = section(template.pod, "metadata")
     body = {
         "apiVersion": "v1",
         "kind": "Pod",

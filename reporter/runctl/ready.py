@@ -14,8 +14,8 @@ from reporter.jobs.pod import diagnose_pod
 from reporter.jobs.reporter_log import complaints
 from reporter.run.names import selector
 from reporter.run.pod_status import newest_first
-from reporter.runctl.aggregator_pod import CONTAINER, EVERY_RUN
-from reporter.runctl.create import Object
+from reporter.runctl.objects import Object
+from reporter.runctl.spec import CONTAINER, EVERY_RUN
 
 if TYPE_CHECKING:
     from reporter.kube.api import KubeApi

@@ -18,10 +18,10 @@ from reporter.run.from_annotations import of_reading
 from reporter.run.names import RUN_LABEL
 from reporter.run.pod_status import newest_first, read_status
 from reporter.run.view import Document, counts
-from reporter.runctl.aggregator import NO_POD
-from reporter.runctl.aggregator_pod import EVERY_RUN
-from reporter.runctl.existing import place_words
+from reporter.runctl.cluster_run import NO_POD
+from reporter.runctl.hints import place_words
 from reporter.runctl.partial import Trace, traces
+from reporter.runctl.spec import EVERY_RUN
 
 if TYPE_CHECKING:
     from reporter.kube.api import KubeApi

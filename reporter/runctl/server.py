@@ -1,7 +1,6 @@
-"""The status listener as a client sees it: one connection, GET and POST, and what can go wrong.
+"""The status listener as a client sees it: one connection, GET and POST, what can go wrong; a run.
 
 The standard library's HTTP: importing more would cost the time that people wait for a first line.
-The meaning of the paths is not known here.
 """
 
 import http.client
@@ -13,18 +12,42 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final, cast
 from urllib.parse import SplitResult, urlsplit
 
 from reporter import __version__
 from reporter.common.host_name import is_host
-from reporter.runctl.tls import Address, is_refusal, tls_context
+from reporter.common.objects import text
+from reporter.common.text import clean
+from reporter.run.pod_status import ReadOutcome
+from reporter.run.status import API_VERSION
+from reporter.run.view import Look, read_document
 
 CONNECT: Final = 5.0  # seconds for TCP and TLS
 ANSWER: Final = 10.0  # seconds for an answer that is kept in memory
 LARGEST: Final = 64 * 1024 * 1024
+PAUSE: Final = 1.0  # seconds between two looks, or four times as long as one took
+AGES: Final = 10.0  # seconds after which a document is asked for anew, changed or not
 _CHUNK = 256 * 1024
 _ENDED = (ssl.SSLEOFError, ssl.SSLZeroReturnError)
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where it is and what to show and to trust there.
+
+    `ca` is the CA's certificates in PEM, empty for those of the system. `certificate` and `key` are
+    files. `server_name` is what the server's certificate says where that is not the URL's host.
+    Without `verify` any certificate is taken. Nothing but `url` is used for plain HTTP.
+    """
+
+    url: str
+    ca: str = ""
+    certificate: str = ""
+    key: str = ""
+    server_name: str = ""
+    verify: bool = True
 
 
 class RequestFailed(Exception):
@@ -61,7 +84,7 @@ class StatusServer:
         self._clock, self._dial = clock, dial
         self._port = port or (443 if parts.scheme == "https" else 80)
         self._prefix = parts.path.rstrip("/").removesuffix("/status")
-        self._context = tls_context(address) if parts.scheme == "https" else None
+        self._context = _tls_context(address) if parts.scheme == "https" else None
         self._server_name = address.server_name or self._host
         self._connection: http.client.HTTPConnection | None = None
         self._socket: socket.socket | None = None
@@ -110,7 +133,7 @@ class StatusServer:
                 yield response
         except (OSError, http.client.HTTPException, ValueError) as error:
             self.close()
-            kind = CertificateRefused if is_refusal(error) else RequestFailed
+            kind = CertificateRefused if _is_refusal(error) else RequestFailed
             raise kind(_said(error, self.url)) from error
 
     @contextmanager
@@ -202,6 +225,66 @@ class StatusServer:
             connection.close()
 
 
+class ByHttp:
+    """The status listener. `name` is what people know it by, its address unless given."""
+
+    def __init__(
+        self,
+        server: StatusServer,
+        name: str = "",
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.server, self.name, self._clock = server, name or server.url, clock
+        self._tag, self._last, self._until = "", Look(ReadOutcome.UNREACHABLE), 0.0
+        self._path, self.pause = "", PAUSE
+
+    def look(self, timeout: float = ANSWER, *, entries: bool = True) -> Look:
+        """Ask `/status`; while nothing changed, the answer is the last document."""
+        path, began = "/status" if entries else "/status?summary=true", self._clock()
+        # Ages of heartbeats are no change to the server, but they grow.
+        tag = self._tag if path == self._path and began < self._until else ""
+        try:
+            answer = self.server.get(path, tag=tag, timeout=timeout)
+        except CertificateRefused as error:
+            return Look(ReadOutcome.FORBIDDEN, detail=str(error))
+        except RequestFailed as error:
+            return Look(ReadOutcome.UNREACHABLE, detail=str(error))
+        match answer.status:
+            case 200:
+                # Thousands of entries take their time, here and there.
+                self.pause = min(max(PAUSE, 4 * (self._clock() - began)), AGES)
+                self._path = path
+                return self._read(answer.body, answer.tag)
+            case 304 if tag:
+                return self._last
+            case 401 | 403:
+                return Look(ReadOutcome.FORBIDDEN, detail=f"{self.name}: {refusal(answer.body)}")
+            case 404:
+                return Look(
+                    ReadOutcome.NOT_FOUND, detail=f"{self.name}: does not serve a run status"
+                )
+        return Look(ReadOutcome.UNREACHABLE, detail=f"{self.name}: answered {answer.status}")
+
+    def _read(self, body: bytes, tag: str) -> Look:
+        document = read_document(body)
+        if document is None:
+            self._tag = ""
+            return Look(
+                ReadOutcome.BAD_STATUS, detail=f"{self.name}: the response is not a run status"
+            )
+        version = text(document, "api_version") or API_VERSION
+        told = f"{self.name}: status version {version}, but this command supports {API_VERSION}"
+        self._last = Look(ReadOutcome.OK, document, warning="" if version == API_VERSION else told)
+        self._tag, self._until = tag, self._clock() + AGES
+        return self._last
+
+
+def refusal(body: bytes) -> str:
+    """Say why run data was refused, in the server's words where it has any."""
+    words = body[:300].decode(errors="replace")
+    return clean(words, 300, "it refused access to the run's status")
+
+
 def _parts(url: str) -> tuple[SplitResult, str, int | None]:
     """Return what a URL says, its host and its port, if it has one. Raises ValueError."""
     try:
@@ -269,7 +352,7 @@ def _said(error: Exception, url: str) -> str:
     match error:
         case ssl.SSLCertVerificationError():
             why = f"certificate not trusted: {error.verify_message}"
-        case ssl.SSLError() if is_refusal(error):
+        case ssl.SSLError() if _is_refusal(error):
             why = f"the server rejected our certificate ({(error.reason or '').lower()})"
         case ssl.SSLError():
             why = f"TLS handshake failed: {(error.reason or str(error)).lower()}"
@@ -286,3 +369,33 @@ def _said(error: Exception, url: str) -> str:
         case _:
             why = str(error)
     return f"{url}: {why}"
+
+
+def _tls_context(address: Address) -> ssl.SSLContext:
+    """Return what TLS needs there. ValueError for certificates that cannot be used, OSError."""
+    try:
+        context = ssl.create_default_context(cadata=address.ca or None)
+        if not address.verify:
+            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        if address.certificate:
+            context.load_cert_chain(
+                Path(address.certificate),
+                Path(address.key) if address.key else None,
+                password=_no_pass_phrase,
+            )
+    except ssl.SSLError as error:
+        reason = error.reason or str(error)
+        raise ValueError(f"the certificates cannot be used: {reason}") from None
+    return context
+
+
+def _no_pass_phrase() -> str:
+    """Take the place of OpenSSL's question, which a script would wait for."""
+    raise ValueError("the key is encrypted: use a key without a passphrase")
+
+
+def _is_refusal(error: Exception) -> bool:
+    """Return whether it is the server's alert about our certificate, or about there being none."""
+    if not isinstance(error, ssl.SSLError) or isinstance(error, ssl.SSLCertVerificationError):
+        return False
+    return any(word in (error.reason or "") for word in ("CERT", "UNKNOWN_CA"))

@@ -11,9 +11,8 @@ from reporter.cli.quantities import length
 from reporter.errors import KubeError, Unavailable
 from reporter.run.names import is_run_name
 from reporter.run.view import Look
-from reporter.runctl import exit_code as run_exit
 from reporter.runctl import origin
-from reporter.runctl.follow import END, RunBar, Times, wait
+from reporter.runctl.follow import END, RunBar, Times, delivery_option, wait
 from reporter.runctl.origin import Origin
 from reporter.runctl.table import put_run
 
@@ -61,7 +60,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--timeout", metavar="TIME", type=length, help="timeout, as 90s, 30m or 6h (default: none)"
     )
-    run_exit.arguments(parser)
+    delivery_option(parser)
     show.arguments(parser, show.FORMS)
     origin.arguments(parser, named=False)
 
@@ -123,7 +122,7 @@ def _bare_name(options: argparse.Namespace) -> str:
     return name
 
 
-def _sought(options: argparse.Namespace) -> Origin | None:
+def _sought(options: argparse.Namespace) -> "Origin | None":
     """Return the run that a bare name means, if there is one; ask until that is known.
 
     This is part of the time to wait. Raises CannotTell.
@@ -134,7 +133,7 @@ def _sought(options: argparse.Namespace) -> Origin | None:
     found, said = False, ""
     while True:
         try:
-            found = chosen.search.exists(times.patience())
+            found = chosen.exists(times.patience())
         except Unavailable as error:
             if not times.over(chosen.pause):
                 if (trouble := cluster.said(error)) != said:

@@ -7,10 +7,8 @@ import pytest
 
 from reporter.run.pod_status import ReadOutcome
 from reporter.run.view import Look
-from reporter.runctl.by_http import ByHttp
 from reporter.runctl.follow import RunBar, wait
-from reporter.runctl.server import ANSWER, StatusServer
-from reporter.runctl.tls import Address
+from reporter.runctl.server import ANSWER, Address, ByHttp, StatusServer
 from tests.blackbox.ctl.scripted import Scripted, entry, run_status
 from tests.scripted_server import Say
 
