@@ -5,6 +5,7 @@ says how the run is; results come only through the port-forward.
 """
 
 import argparse
+import shlex
 import socket
 from collections.abc import Iterable
 from contextlib import closing
@@ -288,6 +289,15 @@ class ByCluster:
         plans = [each for each in found if text(each, "name") == self._run]
         newest = max(plans, key=lambda each: text(each, "creationTimestamp"), default={})
         return text(newest, "namespace")
+
+
+def place_words(namespace: str, options: argparse.Namespace, *, own: bool = False) -> str:
+    """Return the options by which a command finds a run there; its own is found by its name."""
+    where = "" if own and not options.namespace else f" -n {namespace}"
+    for name in ("context", "kubeconfig"):
+        if given := getattr(options, name):
+            where += f" --{name} {shlex.quote(given)}"
+    return where
 
 
 def run_there(options: argparse.Namespace, namespace: str, run: str) -> ByCluster:

@@ -18,9 +18,17 @@ from reporter.cli.messages import tell
 from reporter.common.objects import section, text
 from reporter.common.retry import next_delay
 from reporter.errors import Conflict, Forbidden, KubeError, NotFound, Unavailable
+from reporter.runctl.cluster_run import place_words
 from reporter.runctl.expose import Access
-from reporter.runctl.hints import place_words
-from reporter.runctl.objects import CREATION, PLAN, Object, created_by, objects, place, shown
+from reporter.runctl.objects import (
+    CREATION,
+    PLAN,
+    Object,
+    created_by,
+    display_name,
+    namespace_of,
+    objects,
+)
 from reporter.runctl.preflight import INSTEAD, advice, check, wait_for_account
 from reporter.runctl.spec import RunSpec
 
@@ -143,8 +151,8 @@ class Creation:
     def create(self, wanted: Iterable[Object]) -> None:
         """Create them in this order. Raises NotCreated."""
         for each in wanted:
-            name = shown(each, self._namespace)
-            posted = _Posted(each, place(each, self._namespace), name)
+            name = display_name(each, self._namespace)
+            posted = _Posted(each, namespace_of(each, self._namespace), name)
             self._posted.append(posted)
             posted.uid = _uid(self._create(posted))
 
@@ -155,7 +163,7 @@ class Creation:
         """
         plan = next(each for each in self._posted if each.kind == PLAN)
         try:
-            found = self._standing(plan)
+            found = self._existing(plan)
         except NotFound:
             return True
         except KubeError:
@@ -205,7 +213,7 @@ class Creation:
                 forbidden = posted.kind == "Namespace" and isinstance(error, Forbidden)
                 raise self._refused(posted, f"{words(error)}{INSTEAD * forbidden}", lost) from None
             try:
-                standing = self._standing(posted)
+                existing = self._existing(posted)
             except NotFound:  # gone meanwhile, or the server's own conflict over a quota
                 if tries == _TRIES:
                     raise self._refused(posted, words(trouble), lost=False) from None
@@ -216,9 +224,9 @@ class Creation:
                     said = f"already exists ({words(unseen)})"
                     raise self._refused(posted, said, lost) from None
                 continue
-            if "deletionTimestamp" not in section(standing, "metadata"):
-                if created_by(standing) == self._token:
-                    return standing
+            if "deletionTimestamp" not in section(existing, "metadata"):
+                if created_by(existing) == self._token:
+                    return existing
                 said = f"{words(trouble)}; {advice(posted.wanted)}"
                 raise self._refused(posted, said, lost=False) from None
             # A run of that name has just been deleted, or was refused a moment ago.
@@ -246,14 +254,14 @@ class Creation:
         self._sleep(delay)
         return True
 
-    def _standing(self, posted: _Posted) -> Object:
+    def _existing(self, posted: _Posted) -> Object:
         """Return what has that name. Raises KubeError."""
         return self._api.get(posted.kind, posted.place, posted.name, timeout=TIMEOUT)
 
     def _ours(self, posted: _Posted) -> Object | None:
         """Return what was made without a word; nothing if it was not, or nobody can tell."""
         try:
-            found = self._standing(posted)
+            found = self._existing(posted)
         except KubeError:
             return None
         return found if created_by(found) == self._token else None
@@ -262,7 +270,7 @@ class Creation:
         """Look whether it was made; return whether that is known now."""
         for _ in range(2):  # whoever did not answer before may still not
             try:
-                found = self._standing(posted)
+                found = self._existing(posted)
             except NotFound:
                 return True
             except KubeError:

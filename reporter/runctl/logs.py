@@ -20,6 +20,7 @@ from reporter.run.names import key_of, selector
 from reporter.run.plan import GLOBAL
 from reporter.run.view import over
 from reporter.runctl.cluster_run import named_run, run_there
+from reporter.runctl.follow import Looks, Times
 from reporter.runctl.log_lines import LogLines
 from reporter.runctl.spec import CONTAINER
 
@@ -38,7 +39,6 @@ exit codes:
   4    cannot tell: not reachable, forbidden, no such run, no matching Pod, the run was deleted
   130  Ctrl-C"""
 
-_PAUSE: Final = 1.0
 _FIRST: Final = 0.5  # seconds before a stream that was cut is opened again, at first and at most
 _LATEST: Final = 30.0
 _STATUSES: Final = ("initContainerStatuses", "containerStatuses")
@@ -114,8 +114,8 @@ class Logs:
         run = run_there(self._options, self._namespace, self._run)
         threads: dict[_Container, threading.Thread] = {}
         said = ""
-        while True:
-            look = run.look(entries=False)
+        # What is in the way of looks is in the way of the logs, too, and said of them.
+        for look in Looks(run, Times(None), entries=False, say=lambda _: None):
             try:
                 found, trouble = list(self._containers()), ""
             except Unavailable as error:
@@ -129,13 +129,12 @@ class Logs:
                     threads[each] = threading.Thread(target=self._follow, args=(each,), daemon=True)
                     threads[each].start()
             if look.document is not None and over(look.document):
-                self._over.set()
-                end = time.monotonic() + _LAST_WORDS
-                for each, thread in threads.items():
-                    if not each.aggregators:
-                        thread.join(max(end - time.monotonic(), 0.0))
-                return
-            time.sleep(_PAUSE)
+                break
+        self._over.set()
+        end = time.monotonic() + _LAST_WORDS
+        for each, thread in threads.items():
+            if not each.aggregators:
+                thread.join(max(end - time.monotonic(), 0.0))
 
     def _containers(self) -> Iterator[_Container]:
         """Yield all that have begun to write and were asked for."""

@@ -31,14 +31,14 @@ Object = Mapping[str, Any]
 Values = Mapping[str, Any]
 
 
-def place(found: Object, namespace: str) -> str | None:
+def namespace_of(found: Object, namespace: str) -> str | None:
     """Return the namespace of an object of a run in `namespace`; None where it has none."""
     if text(found, "kind") in NOT_NAMESPACED:
         return None
     return text(section(found, "metadata"), "namespace") or namespace
 
 
-def shown(found: Object, namespace: str = "") -> str:
+def display_name(found: Object, namespace: str = "") -> str:
     """Return kind and name as other commands print them, and where it is if that is elsewhere."""
     metadata = section(found, "metadata")
     name = f"{text(found, 'kind').lower()}/{text(metadata, 'name')}"

@@ -17,7 +17,7 @@ from reporter.errors import AlreadyExists, Forbidden, KubeError, NotFound
 from reporter.launch.job import job
 from reporter.run.names import RUN_LABEL
 from reporter.run.spec import RunLocation
-from reporter.runctl.objects import Object, objects, place, shown
+from reporter.runctl.objects import Object, display_name, namespace_of, objects
 from reporter.runctl.spec import OWN_NAMESPACE, RunSpec
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def check(
     wanted = [each for each in objects(spec) if text(each, "kind") != "Namespace"]
     templates = list(_templates(spec, wanted))
     if not in_namespace:
-        wanted = [each for each in wanted if place(each, namespace) != namespace]
+        wanted = [each for each in wanted if namespace_of(each, namespace) != namespace]
         templates = []
         given = given if nothing_there else ()
     found = Checked()
@@ -157,10 +157,10 @@ def _check_namespace(api: "KubeApi", wanted: Object) -> tuple[str, bool]:
         except KubeError:
             standing = {}
         going = "deletionTimestamp" in section(standing, "metadata")
-        return "" if going else f"{shown(wanted)}: {words(error)}; {advice(wanted)}", False
+        return "" if going else f"{display_name(wanted)}: {words(error)}; {advice(wanted)}", False
     except KubeError as error:
         instead = INSTEAD if isinstance(error, Forbidden) else ""
-        return f"{shown(wanted)}: {words(error)}{instead}", False
+        return f"{display_name(wanted)}: {words(error)}{instead}", False
     return "", True
 
 
@@ -196,7 +196,7 @@ def _templates(spec: RunSpec, made: Sequence[Object]) -> Iterator[Template]:
 
 def _object(api: "KubeApi", namespace: str, wanted: Object) -> str:
     kind = text(wanted, "kind")
-    name, where = shown(wanted, namespace), place(wanted, namespace)
+    name, where = display_name(wanted, namespace), namespace_of(wanted, namespace)
     try:
         api.create(kind, where, wanted, dry_run=True, timeout=TIMEOUT)
     except NotFound as error:

@@ -26,7 +26,7 @@ from reporter.run.names import (
     own_grace,
     selector,
 )
-from reporter.runctl.objects import PLAN, Object, created_by, place, shown
+from reporter.runctl.objects import PLAN, Object, created_by, display_name, namespace_of
 from reporter.runctl.spec import CREATED_BY, EVERY_RUN
 
 if TYPE_CHECKING:
@@ -195,7 +195,7 @@ class Removal:
             yield {**each, "kind": kind}  # lists do not say it of each
 
     def _one(self, kind: str, name: str) -> list["_Found"]:
-        where = place({"kind": kind}, self._namespace)
+        where = namespace_of({"kind": kind}, self._namespace)
         try:
             found = self._api.get(kind, where, name, timeout=TIMEOUT)
         except NotFound:
@@ -254,7 +254,7 @@ class _Found:
 
     def __init__(self, found: Object, namespace: str, grace: int | None) -> None:
         self.kind, self.creation = text(found, "kind"), created_by(found)
-        self.place, self.shown = place(found, namespace), shown(found, namespace)
+        self.place, self.shown = namespace_of(found, namespace), display_name(found, namespace)
         self._metadata = section(found, "metadata")
         self.name, self.uid = text(self._metadata, "name"), text(self._metadata, "uid")
         self.deleting = bool(text(self._metadata, "deletionTimestamp"))

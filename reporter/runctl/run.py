@@ -21,13 +21,12 @@ from reporter.run.destination import read_destination
 from reporter.run.names import is_run_name
 from reporter.run.view import over, uploaded
 from reporter.runctl import expose, run_options, wait
-from reporter.runctl.cluster_run import Maker, has_plan, run_there
+from reporter.runctl.cluster_run import Maker, has_plan, place_words, run_there
 from reporter.runctl.cluster_snapshot import with_snapshot
 from reporter.runctl.create import start
 from reporter.runctl.definitions import read_chosen
 from reporter.runctl.follow import delivery_option
-from reporter.runctl.hints import hints
-from reporter.runctl.objects import Object, objects, shown
+from reporter.runctl.objects import Object, display_name, objects
 from reporter.runctl.pod_security import pod_security
 from reporter.runctl.preflight import check_unstarted
 from reporter.runctl.ready import PATIENCE, wait_ready
@@ -102,7 +101,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         return _run(options, definitions, upload, mistakes, every=not wrong)
     except CannotTell as error:
-        if not mistakes.told:
+        if not mistakes.found:
             raise
         tell(str(error))  # beside what is sure
         return USAGE
@@ -111,12 +110,12 @@ def run(options: argparse.Namespace) -> int:
 class _Mistakes:
     """What is wrong with what was given: told at once, and the command goes on to look for more."""
 
-    told = False
+    found = False
 
     def add(self, lines: Sequence[str]) -> None:
         if lines:
             tell("\n".join(lines))
-            self.told = True
+            self.found = True
 
 
 def _run(
@@ -144,13 +143,13 @@ def _run(
         if options.connection is not None or not options.dry_run:
             mistakes.add(access.in_the_way())
     if options.dry_run:
-        return USAGE if mistakes.told else _print(spec, access, options)
+        return USAGE if mistakes.found else _print(spec, access, options)
     # Unless these are all, any plugin may run on nodes.
     on_nodes = not every or any(each.nodes for each in spec.plan.plugins)
     nodes = options.node if on_nodes else ()
     # By its name alone the other commands would take the wrong one of the two.
     double = not options.namespace and _has_run(api, here or "", spec.run)
-    if double or mistakes.told:
+    if double or mistakes.found:
         found = (
             [f"namespace {here} has a run named {spec.run}; choose another --name"]
             if double
@@ -160,7 +159,7 @@ def _run(
             found += check_unstarted(api, spec, nodes)
         if found:
             tell("the run cannot be started:\n  " + "\n  ".join(found))
-        return USAGE if mistakes.told else FAILED
+        return USAGE if mistakes.found else FAILED
     for each in spec.launch.definitions:
         for remark in each.remarks:
             tell(f"plugin {each.name}: {remark}")
@@ -169,7 +168,7 @@ def _run(
     made = start(api, spec, nodes, options, access)
     if made is None:
         return FAILED
-    for line in _told_of_start(made):
+    for line in _start_messages(made):
         tell(line)
     if not options.wait and options.output == "name":
         show.put_names([f"run/{made.run}"])
@@ -186,7 +185,7 @@ def _has_run(api: "KubeApi", namespace: str, run: str) -> bool:
             return False
 
 
-def _told_of_start(spec: RunSpec) -> Iterator[str]:
+def _start_messages(spec: RunSpec) -> Iterator[str]:
     """Say what was created, and what a person may not expect of it."""
     plugins, entries = len(spec.plan.plugins), len(spec.plan.keys)
     where = f"{'new ' if spec.create_namespace else ''}namespace {spec.namespace}"
@@ -213,7 +212,7 @@ def _follow(
     """
     began = time.monotonic()
     patience = PATIENCE if options.timeout is None else min(PATIENCE, options.timeout)
-    after = hints(spec.run, spec.namespace, options, own=spec.create_namespace)
+    after = _hints(spec.run, spec.namespace, options, own=spec.create_namespace)
     try:
         try:
             in_the_way = wait_ready(
@@ -251,7 +250,7 @@ def _wait(spec: RunSpec, options: argparse.Namespace, after: str) -> int:
     origin.maker = Maker(kind, spec.namespace, spec.run, spec.run)
     code, look = wait.follow(origin, options, more="; it is still running")
     if look.document is not None and over(look.document):
-        after = hints(
+        after = _hints(
             spec.run,
             spec.namespace,
             options,
@@ -264,6 +263,40 @@ def _wait(spec: RunSpec, options: argparse.Namespace, after: str) -> int:
     return code
 
 
+def _hints(
+    run: str,
+    namespace: str,
+    options: argparse.Namespace,
+    *,
+    own: bool,
+    ended: bool = False,
+    gone: bool = False,
+    saved: bool = False,
+) -> str:
+    """Return what can be done with a run, as commands; its own namespace is found by its name.
+
+    The run may have `ended`, its aggregator may be `gone` with it, and its results may be `saved`
+    elsewhere. `delete` asks before anything is lost, on a terminal; elsewhere it needs `--yes`.
+    """
+    where = place_words(namespace, options, own=own)
+    going = [
+        ("look at it", f"status-ctl status {run}{where}"),
+        ("wait for it", f"status-ctl wait run/{run}{where}"),
+    ]
+    fetched = ended and not gone  # by the command that is named before
+    sure = "" if fetched or saved or sys.stderr.isatty() else " --yes"
+    lines = [
+        *([] if ended else going),
+        *([("read the results", f"status-ctl results run/{run}{where}")] if fetched else []),
+        *([] if gone else [("download the results", f"status-ctl retrieve {run}{where}")]),
+        ("then delete it" if fetched else "delete it", f"status-ctl delete {run}{where}{sure}"),
+    ]
+    widest = max(len(what) for what, _ in lines)
+    return "\n".join(
+        ["what to do with the run:", *(f"  {what:<{widest}}  {how}" for what, how in lines)]
+    )
+
+
 def _print(spec: RunSpec, access: expose.Access | None, options: argparse.Namespace) -> int:
     """Print the objects as they would be created, for kubectl and others."""
     made = objects(spec)
@@ -274,10 +307,10 @@ def _print(spec: RunSpec, access: expose.Access | None, options: argparse.Namesp
             tell(line)
     if options.output != "name":
         for each in filter(too_large_to_apply, made):
-            tell(_NO_APPLY.format(shown(each)))
+            tell(_NO_APPLY.format(display_name(each)))
     match options.output:
         case "name":
-            show.put_names(map(shown, made))
+            show.put_names(map(display_name, made))
         case "json":
             show.put_data("json", {"apiVersion": "v1", "kind": "List", "items": list(made)})
         case _:

@@ -3,7 +3,7 @@
 import argparse
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -14,14 +14,14 @@ from reporter.cli.exits import GOOD
 from reporter.cli.messages import tell
 from reporter.cli.table import table, terminal_columns
 from reporter.common.objects import moment, section, text
+from reporter.errors import Forbidden, NotFound
+from reporter.kube.resources import Resource
 from reporter.run.from_annotations import of_reading
-from reporter.run.names import RUN_LABEL
+from reporter.run.names import PART_OF, RUN_LABEL
 from reporter.run.pod_status import newest_first, read_status
 from reporter.run.view import Document, counts
-from reporter.runctl.cluster_run import NO_POD
-from reporter.runctl.hints import place_words
-from reporter.runctl.partial import Trace, traces
-from reporter.runctl.spec import EVERY_RUN
+from reporter.runctl.cluster_run import NO_POD, PLANS, place_words
+from reporter.runctl.spec import CREATED_BY, EVERY_RUN
 
 if TYPE_CHECKING:
     from reporter.kube.api import KubeApi
@@ -40,6 +40,8 @@ exit codes:
 API_VERSION: Final = "v1"
 _HEADER: Final = ("NAME", "STATUS", "RESULT", "DONE", "FAILED", "AGE", "DETAIL")
 _WORKLOADS: Final = ("StatefulSet", "Job")
+_NAMESPACES: Final = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
+_MADE: Final = ",".join([*(f"{key}={value}" for key, value in PART_OF.items()), RUN_LABEL])
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +109,7 @@ def runs_in(api: "KubeApi", namespace: str | None) -> Iterator[Run]:
 
 
 def _incomplete(
-    traces: Iterable[Trace], whole: Iterable[Run], options: argparse.Namespace
+    traces: Iterable["Trace"], whole: Iterable[Run], options: argparse.Namespace
 ) -> list[Run]:
     """Return the runs of which there are only traces."""
     known = {(each.namespace, each.name) for each in whole}
@@ -151,3 +153,51 @@ def _item(run: Run) -> dict[str, Any]:
         "status": dict(run.document) if run.document is not None else None,
         "detail": run.detail,
     }
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """Something of a run; `created_at` is Unix seconds, `going` whether it is being deleted."""
+
+    namespace: str
+    run: str
+    created_at: float | None
+    going: bool
+
+
+def traces(api: "KubeApi", namespace: str | None) -> Iterator[Trace]:
+    """Yield plans and namespaces of runs; `namespace` None means all. Raises KubeError.
+
+    So runs are seen of which only a part is there, as after a `run` or a `delete` that was killed:
+    the ConfigMap is created first and deleted last, the namespace that a run makes even before and
+    after it. Only their metadata is read: a plan can have a megabyte. A user without permission to
+    see them sees none.
+    """
+    from reporter.kube.reading import Ask
+
+    with closing(api.reading()) as reading:
+        plans = Ask(PLANS, namespace, metadata_only=True, label_selector=EVERY_RUN)
+        try:
+            for found in reading.every(plans, timeout=TIMEOUT):
+                metadata = section(found, "metadata")
+                run = text(section(metadata, "labels"), RUN_LABEL)
+                yield _trace(metadata, text(metadata, "namespace"), run)
+        except Forbidden:
+            pass
+        try:
+            if namespace is not None:
+                made = [api.get("Namespace", None, namespace, timeout=TIMEOUT)]
+            else:
+                every = Ask(_NAMESPACES, metadata_only=True, label_selector=_MADE)
+                made = list(reading.every(every, timeout=TIMEOUT))
+        except (Forbidden, NotFound):
+            return
+        for found in made:
+            metadata = section(found, "metadata")
+            if run := text(section(metadata, "annotations"), CREATED_BY):
+                yield _trace(metadata, text(metadata, "name"), run)
+
+
+def _trace(metadata: Mapping[str, Any], namespace: str, run: str) -> Trace:
+    created = moment(metadata, "creationTimestamp")
+    return Trace(namespace, run, created, "deletionTimestamp" in metadata)

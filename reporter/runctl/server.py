@@ -106,7 +106,7 @@ class StatusServer:
     ) -> StatusAnswer:
         end = self._clock() + timeout
         with self.open(path, headers, sent, timeout=timeout) as response:
-            with self._within(end):
+            with self._deadline(end):
                 body = b"".join(_pieces(response))
             if response.headers.get("Content-Encoding", "") == "gzip":
                 body = _unpacked(body)
@@ -173,7 +173,7 @@ class StatusServer:
             connection.connect()
         self._socket = connection.sock
         self._socket.settimeout(timeout)
-        with self._within(end):
+        with self._deadline(end):
             try:
                 method = "GET" if body is None else "POST"
                 connection.request(method, self._prefix + path, body, headers)
@@ -195,7 +195,7 @@ class StatusServer:
         return made
 
     @contextmanager
-    def _within(self, end: float) -> Iterator[None]:
+    def _deadline(self, end: float) -> Iterator[None]:
         """Be done with it by then: a server that sends a byte now and then must not hold us."""
         over, used = threading.Event(), self._socket
 
