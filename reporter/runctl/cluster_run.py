@@ -353,6 +353,23 @@ def not_found(run: str, namespaces: Iterable[str | None]) -> str:
     return f"run {run!r} not found in namespace {places}"
 
 
+def exists(api: "KubeApi", kind: str, namespace: str | None, name: str) -> bool:
+    """Return whether there is such an object. Raises KubeError."""
+    try:
+        api.get(kind, namespace, name, timeout=TIMEOUT)
+    except NotFound:
+        return False
+    return True
+
+
+def is_gone(api: "KubeApi", kind: str, namespace: str | None, name: str) -> bool:
+    """Return whether it is known that there is no such object: without permission it is not."""
+    try:
+        return not exists(api, kind, namespace, name)
+    except KubeError:
+        return False
+
+
 def has_plan(api: "KubeApi", namespace: str, run: str, *, timeout: float = TIMEOUT) -> bool:
     """Return whether that namespace has the plan of such a run. Raises KubeError."""
     return _is_of(api.get(PLAN, namespace, run, timeout=timeout), run)

@@ -90,11 +90,8 @@ class Access:
         return remove_connection(self.path)
 
     def point_to(self, url: str) -> None:
-        """Put the address into the connection file. Raises CannotTell."""
-        try:
-            write_connection(self.path, replace(self.connection, address=url))
-        except OSError as error:
-            raise CannotTell(f"cannot write {self.path}: {error.strerror}") from None
+        """Put the address into the connection file. Raises OSError."""
+        write_connection(self.path, replace(self.connection, address=url))
 
     def trouble(self, url: str) -> str:
         """Return why the status is not reached there; nothing if it is."""
@@ -176,8 +173,8 @@ def publish(
 def _point(kept: Access, url: str, tell: Callable[[str], None]) -> None:
     try:
         kept.point_to(url)
-    except CannotTell as error:
-        tell(str(error))
+    except OSError as error:
+        tell(f"cannot write {kept.path}: {error.strerror}")
         tell(f"the status is at {url}; set host_address in {kept.path} to it")
         return
     tell(f"the status is at {url}; connection file: {kept.path}")
@@ -200,17 +197,6 @@ def file_of(
     # A run of that name in another cluster has another authority.
     authority = base64.b64encode(kept.ca.encode()).decode()
     return path if text(section(secret, "data"), "ca.crt") == authority else None
-
-
-def opens_nothing(api: "KubeApi", namespace: str, run: str) -> bool:
-    """Return whether the certificates of the run's status listener have gone."""
-    try:
-        api.get("Secret", namespace, status_name(run), timeout=TIMEOUT)
-    except NotFound:
-        return True
-    except KubeError:
-        return False
-    return False
 
 
 def printed(spec: RunSpec, kept: Access, options: argparse.Namespace) -> list[str]:

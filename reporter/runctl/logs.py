@@ -217,16 +217,13 @@ class Logs:
         return _Seen.GONE
 
     def _print(self, container: _Container) -> None:
-        rest = b""
-        stream = self._api.stream_log(self._namespace, container.pod, container.name)
-        for piece in stream:
-            *lines, rest = (rest + piece).split(b"\n")
-            self._put(container, lines)
-            if len(rest) > _LONGEST:
-                self._put(container, [rest])
-                rest = b""
-        if rest:
-            self._put(container, [rest])
+        lines = LogLines(_LONGEST)
+        lines.begin()
+        for piece in self._api.stream_log(
+            self._namespace, container.pod, container.name, stamped=True
+        ):
+            self._put(container, lines.take(piece))
+        self._put(container, lines.flush())
 
     def _whose(self, container: _Container) -> str:
         # `sonobuoy retrieve` finds the aggregator by the name of its container, people do not.

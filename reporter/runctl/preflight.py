@@ -17,6 +17,7 @@ from reporter.errors import AlreadyExists, Forbidden, KubeError, NotFound
 from reporter.launch.job import job
 from reporter.run.names import RUN_LABEL
 from reporter.run.spec import RunLocation
+from reporter.runctl.cluster_run import is_gone
 from reporter.runctl.objects import Object, display_name, namespace_of, objects
 from reporter.runctl.spec import OWN_NAMESPACE, RunSpec
 
@@ -267,21 +268,11 @@ def _pull_secrets(templates: Sequence[Template], given: Sequence[str]) -> Iterat
 
 def _pull_secret(api: "KubeApi", namespace: str, whose: str, name: str) -> str:
     said = f"{whose} {name}: there is no such Secret in namespace {namespace}"
-    return said if _missing(api, "Secret", namespace, name) else ""
+    return said if is_gone(api, "Secret", namespace, name) else ""
 
 
 def _node(api: "KubeApi", name: str) -> str:
-    return f"--node {name}: there is no such node" if _missing(api, "Node", None, name) else ""
-
-
-def _missing(api: "KubeApi", kind: str, namespace: str | None, name: str) -> bool:
-    try:
-        api.get(kind, namespace, name, timeout=TIMEOUT)
-    except NotFound:
-        return True
-    except KubeError:
-        return False  # without permission to read it, it can be named all the same
-    return False
+    return f"--node {name}: there is no such node" if is_gone(api, "Node", None, name) else ""
 
 
 def _strangers(api: "KubeApi", namespace: str) -> str:

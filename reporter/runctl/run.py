@@ -215,9 +215,7 @@ def _follow(
     after = _hints(spec.run, spec.namespace, options, own=spec.create_namespace)
     try:
         try:
-            in_the_way = wait_ready(
-                api, spec.namespace, spec.run, tell, patience=patience, ends=spec.exit
-            )
+            in_the_way = wait_ready(api, spec, tell, patience=patience)
         except Forbidden as error:
             raise CannotTell(
                 f"cannot tell whether the aggregator is ready: {cluster.words(error)}\n"

@@ -3,6 +3,7 @@
 import argparse
 import sys
 from collections.abc import Callable
+from errno import ENOSPC
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -50,7 +51,7 @@ class World:
 
     def point_to(self, url: str) -> None:
         if self.full:
-            raise CannotTell("cannot write the file: No space left on device")
+            raise OSError(ENOSPC, "No space left on device")
         self.address = url
 
     def sleep(self, seconds: float) -> None:
@@ -103,7 +104,7 @@ def test_the_address_is_not_lost_on_a_full_disk() -> None:
     world.publish("nodeport")
 
     assert [
-        "cannot write the file: No space left on device",
+        f"cannot write {world.path}: No space left on device",
         f"the status is at {OUTSIDE}; set host_address in {world.path} to it",
     ] == world.told
 
