@@ -176,8 +176,7 @@ class ByCluster:
         return reading
 
     def _find(self, timeout: float) -> Reading:
-        known = self._run and self.maker is not None
-        places = [self.maker.namespace] if known and self.maker is not None else self._places
+        places = [self.maker.namespace] if self._run and self.maker else self._places
         missing: list[Reading] = []
         for place in places:
             reading = read_run_status(self._api, place, run=self._run, timeout=timeout)
@@ -197,11 +196,11 @@ class ByCluster:
         """
         planned = self.maker is None and self._is_planned(timeout)
         if self.maker is not None:
-            return self._maker_says(self.maker, timeout, gone=True)
+            return self._maker_says(self.maker, timeout)
         return f"run {self._run}: {NO_POD}" if planned else ""
 
-    def _maker_says(self, maker: Maker, timeout: float, *, gone: bool = False) -> str:
-        """Say that the maker of a Pod, which is `gone` or does not run, is there without it.
+    def _maker_says(self, maker: Maker, timeout: float) -> str:
+        """Say that the maker of a Pod, which is gone or does not run, is there without it.
 
         Nothing where nobody says so. Raises CannotTell where no other Pod will come.
         """
@@ -210,8 +209,6 @@ class ByCluster:
         try:
             found = self._api.get(kind, namespace, name, timeout=timeout)
         except NotFound:
-            if not gone:
-                return ""
             raise CannotTell(f"{f'run {run}' if run else by_hand} was deleted") from None
         except KubeError:
             return ""

@@ -8,6 +8,7 @@ import argparse
 import secrets
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from random import random
 from typing import TYPE_CHECKING, Any, Final
@@ -208,8 +209,9 @@ class Creation:
                 lost = lost or isinstance(error, Unavailable)
                 if self._waits(error, tries):
                     continue
-                if lost and (found := self._ours(posted)) is not None:
-                    return found
+                with suppress(KubeError):
+                    if lost and (found := self._ours(posted)) is not None:
+                        return found
                 forbidden = posted.kind == "Namespace" and isinstance(error, Forbidden)
                 raise self._refused(posted, f"{words(error)}{INSTEAD * forbidden}", lost) from None
             try:
@@ -259,24 +261,19 @@ class Creation:
         return self._api.get(posted.kind, posted.place, posted.name, timeout=TIMEOUT)
 
     def _ours(self, posted: _Posted) -> Object | None:
-        """Return what was made without a word; nothing if it was not, or nobody can tell."""
+        """Return what was made without a word; nothing if it was not. Raises KubeError."""
         try:
             found = self._existing(posted)
-        except KubeError:
+        except NotFound:
             return None
         return found if created_by(found) == self._token else None
 
     def _learn_uid(self, posted: _Posted) -> bool:
         """Look whether it was made; return whether that is known now."""
         for _ in range(2):  # whoever did not answer before may still not
-            try:
-                found = self._existing(posted)
-            except NotFound:
+            with suppress(KubeError):
+                posted.uid = _uid(self._ours(posted) or {})
                 return True
-            except KubeError:
-                continue
-            posted.uid = _uid(found) if created_by(found) == self._token else ""
-            return True
         return False
 
     def _marked(self, wanted: Object) -> dict[str, Any]:

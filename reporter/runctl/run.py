@@ -19,7 +19,7 @@ from reporter.errors import Forbidden, NotFound
 from reporter.run.definition import Definition
 from reporter.run.destination import read_destination
 from reporter.run.names import is_run_name
-from reporter.run.view import over, uploaded
+from reporter.run.view import Document, over, uploaded
 from reporter.runctl import expose, run_options, wait
 from reporter.runctl.cluster_run import Maker, has_plan, place_words, run_there
 from reporter.runctl.cluster_snapshot import with_snapshot
@@ -212,7 +212,7 @@ def _follow(
     """
     began = time.monotonic()
     patience = PATIENCE if options.timeout is None else min(PATIENCE, options.timeout)
-    after = _hints(spec.run, spec.namespace, options, own=spec.create_namespace)
+    after = _hints(spec, options)
     try:
         try:
             in_the_way = wait_ready(api, spec, tell, patience=patience)
@@ -247,41 +247,24 @@ def _wait(spec: RunSpec, options: argparse.Namespace, after: str) -> int:
     kind = "Job" if spec.exit else "StatefulSet"
     origin.maker = Maker(kind, spec.namespace, spec.run, spec.run)
     code, look = wait.follow(origin, options, more="; it is still running")
-    if look.document is not None and over(look.document):
-        after = _hints(
-            spec.run,
-            spec.namespace,
-            options,
-            own=spec.create_namespace,
-            ended=True,
-            gone=spec.exit,
-            saved=uploaded(look.document),
-        )
-    tell(after)
+    ended = look.document is not None and over(look.document)
+    tell(_hints(spec, options, look.document) if ended else after)
     return code
 
 
-def _hints(
-    run: str,
-    namespace: str,
-    options: argparse.Namespace,
-    *,
-    own: bool,
-    ended: bool = False,
-    gone: bool = False,
-    saved: bool = False,
-) -> str:
-    """Return what can be done with a run, as commands; its own namespace is found by its name.
+def _hints(spec: RunSpec, options: argparse.Namespace, end: Document | None = None) -> str:
+    """Return what can be done with a run, as commands; `end` is what it says once it is over.
 
-    The run may have `ended`, its aggregator may be `gone` with it, and its results may be `saved`
-    elsewhere. `delete` asks before anything is lost, on a terminal; elsewhere it needs `--yes`.
+    `delete` asks before anything is lost, on a terminal; elsewhere it needs `--yes`.
     """
-    where = place_words(namespace, options, own=own)
+    run, ended, gone = spec.run, end is not None, end is not None and spec.exit
+    where = place_words(spec.namespace, options, own=spec.create_namespace)
     going = [
         ("look at it", f"status-ctl status {run}{where}"),
         ("wait for it", f"status-ctl wait run/{run}{where}"),
     ]
     fetched = ended and not gone  # by the command that is named before
+    saved = end is not None and uploaded(end)
     sure = "" if fetched or saved or sys.stderr.isatty() else " --yes"
     lines = [
         *([] if ended else going),

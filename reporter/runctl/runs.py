@@ -37,7 +37,7 @@ exit codes:
   4    cannot tell: not reachable, forbidden
   130  Ctrl-C"""
 
-API_VERSION: Final = "v1"
+_API_VERSION: Final = "v1"
 _HEADER: Final = ("NAME", "STATUS", "RESULT", "DONE", "FAILED", "AGE", "DETAIL")
 _WORKLOADS: Final = ("StatefulSet", "Job")
 _NAMESPACES: Final = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
@@ -68,8 +68,8 @@ def run(options: argparse.Namespace) -> int:
     """Read all runs, show them, and return the exit code."""
     api, namespace = open_cluster(options)
     with closing(api), asking():
-        whole = list(runs_in(api, namespace))
-        parts = _incomplete(traces(api, namespace), whole, options)
+        whole = list(_runs_in(api, namespace))
+        parts = _incomplete(api, namespace, whole, options)
         found = sorted([*whole, *parts], key=lambda each: (each.namespace, each.name))
     match options.output:
         case "name":
@@ -77,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
         case "json" | "yaml":
             items = [_item(each) for each in found]
             show.put_data(
-                options.output, {"api_version": API_VERSION, "kind": "Runs", "items": items}
+                options.output, {"api_version": _API_VERSION, "kind": "Runs", "items": items}
             )
         case form if found:
             columns = None if form == "wide" else terminal_columns(sys.stdout)
@@ -92,7 +92,7 @@ def run(options: argparse.Namespace) -> int:
     return GOOD
 
 
-def runs_in(api: "KubeApi", namespace: str | None) -> Iterator[Run]:
+def _runs_in(api: "KubeApi", namespace: str | None) -> Iterator[Run]:
     """Yield the runs of a namespace, None for all. Raises KubeError."""
     found = list(api.list_all("Pod", namespace, EVERY_RUN, timeout=TIMEOUT))
     pods = {_named(pod): pod for pod in reversed(newest_first(found))}
@@ -109,18 +109,19 @@ def runs_in(api: "KubeApi", namespace: str | None) -> Iterator[Run]:
 
 
 def _incomplete(
-    traces: Iterable["Trace"], whole: Iterable[Run], options: argparse.Namespace
+    api: "KubeApi", namespace: str | None, whole: Iterable[Run], options: argparse.Namespace
 ) -> list[Run]:
-    """Return the runs of which there are only traces."""
+    """Return the runs of which there are only traces. Raises KubeError."""
     known = {(each.namespace, each.name) for each in whole}
     found: dict[tuple[str, str], Run] = {}
-    for each in traces:
-        key = each.namespace, each.run
-        if key in known or (key in found and not each.going):
+    for place, name, metadata in _traces(api, namespace):
+        key, going = (place, name), "deletionTimestamp" in metadata
+        if key in known or (key in found and not going):
             continue
-        command = f"status-ctl delete {each.run}{place_words(each.namespace, options)}"
+        command = f"status-ctl delete {name}{place_words(place, options)}"
         detail = f"incomplete, unless it is just being created or deleted; {command} removes it"
-        found[key] = Run(*key, each.created_at, None, "is being deleted" if each.going else detail)
+        created = moment(metadata, "creationTimestamp")
+        found[key] = Run(place, name, created, None, "is being deleted" if going else detail)
     return list(found.values())
 
 
@@ -155,18 +156,8 @@ def _item(run: Run) -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class Trace:
-    """Something of a run; `created_at` is Unix seconds, `going` whether it is being deleted."""
-
-    namespace: str
-    run: str
-    created_at: float | None
-    going: bool
-
-
-def traces(api: "KubeApi", namespace: str | None) -> Iterator[Trace]:
-    """Yield plans and namespaces of runs; `namespace` None means all. Raises KubeError.
+def _traces(api: "KubeApi", namespace: str | None) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    """Yield namespace, run and metadata of plans and of namespaces that a run has made.
 
     So runs are seen of which only a part is there, as after a `run` or a `delete` that was killed:
     the ConfigMap is created first and deleted last, the namespace that a run makes even before and
@@ -179,9 +170,7 @@ def traces(api: "KubeApi", namespace: str | None) -> Iterator[Trace]:
         plans = Ask(PLANS, namespace, metadata_only=True, label_selector=EVERY_RUN)
         try:
             for found in reading.every(plans, timeout=TIMEOUT):
-                metadata = section(found, "metadata")
-                run = text(section(metadata, "labels"), RUN_LABEL)
-                yield _trace(metadata, text(metadata, "namespace"), run)
+                yield *_named(found), section(found, "metadata")
         except Forbidden:
             pass
         try:
@@ -195,9 +184,4 @@ def traces(api: "KubeApi", namespace: str | None) -> Iterator[Trace]:
         for found in made:
             metadata = section(found, "metadata")
             if run := text(section(metadata, "annotations"), CREATED_BY):
-                yield _trace(metadata, text(metadata, "name"), run)
-
-
-def _trace(metadata: Mapping[str, Any], namespace: str, run: str) -> Trace:
-    created = moment(metadata, "creationTimestamp")
-    return Trace(namespace, run, created, "deletionTimestamp" in metadata)
+                yield text(metadata, "name"), run, metadata

@@ -81,8 +81,10 @@ class StatusServer:
     ) -> None:
         parts, self._host, port = _parts(address.url)
         self.url = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
-        self._clock, self._dial = clock, dial
+        self._clock = clock
         self._port = port or (443 if parts.scheme == "https" else 80)
+        place = self._host, self._port
+        self._dial = dial or (lambda patience: socket.create_connection(place, patience))
         self._prefix = parts.path.rstrip("/").removesuffix("/status")
         self._context = _tls_context(address) if parts.scheme == "https" else None
         self._server_name = address.server_name or self._host
@@ -129,67 +131,49 @@ class StatusServer:
         it is read.
         """
         try:
-            with self._asked(path, headers or {}, body, timeout) as response:
+            with self._send(path, headers or {}, body, timeout) as response:
                 yield response
+                if not response.isclosed():
+                    self.close()
         except (OSError, http.client.HTTPException, ValueError) as error:
             self.close()
             kind = CertificateRefused if _is_refusal(error) else RequestFailed
             raise kind(_said(error, self.url)) from error
 
-    @contextmanager
-    def _asked(
-        self, path: str, headers: dict[str, str], body: bytes | None, timeout: float
-    ) -> Iterator[http.client.HTTPResponse]:
-        headers = {"User-Agent": f"status-ctl/{__version__}", "Connection": "keep-alive", **headers}
-        end = self._clock() + timeout
-        fresh = self._connection is None
-        connection = self._connection or self._connect(timeout)
-        self._connection = connection
-        try:
-            response = self._send(connection, path, headers, body, timeout=timeout, end=end)
-        except (ConnectionError, http.client.BadStatusLine, *_ENDED):
-            # An idle connection may have ended since; that says nothing about the server.
-            self.close()
-            if fresh:
-                raise
-            self._connection = connection = self._connect(timeout)
-            response = self._send(connection, path, headers, body, timeout=timeout, end=end)
-        with response:
-            yield response
-            if not response.isclosed():
-                self.close()
-
     def _send(
-        self,
-        connection: http.client.HTTPConnection,
-        path: str,
-        headers: dict[str, str],
-        body: bytes | None,
-        *,
-        timeout: float,
-        end: float,
+        self, path: str, headers: dict[str, str], body: bytes | None, timeout: float
     ) -> http.client.HTTPResponse:
-        if connection.sock is None:
-            connection.connect()
-        self._socket = connection.sock
-        self._socket.settimeout(timeout)
-        with self._deadline(end):
+        headers = {"User-Agent": f"status-ctl/{__version__}", "Connection": "keep-alive", **headers}
+        method, end = "GET" if body is None else "POST", self._clock() + timeout
+        while True:
+            kept = self._connection
+            if kept is not None and kept.sock is None:  # the server has said that it ends it
+                kept = None
+            self._connection = connection = kept or self._connect(min(CONNECT, timeout))
+            self._socket = connection.sock
+            self._socket.settimeout(timeout)
             try:
-                method = "GET" if body is None else "POST"
-                connection.request(method, self._prefix + path, body, headers)
-            except OSError:
-                # In TLS 1.3 a certificate is refused only now: why may lie there, unread.
-                self._socket.recv(1)
-                raise
-            return connection.getresponse()
+                with self._deadline(end):
+                    try:
+                        connection.request(method, self._prefix + path, body, headers)
+                    except OSError:
+                        # In TLS 1.3 a certificate is refused only now: why may lie there, unread.
+                        self._socket.recv(1)
+                        raise
+                    return connection.getresponse()
+            except (ConnectionError, http.client.BadStatusLine, *_ENDED):
+                # An idle connection may have ended since; that says nothing about the server.
+                self.close()
+                if kept is None:
+                    raise
 
-    def _connect(self, timeout: float) -> http.client.HTTPConnection:
-        patience = min(CONNECT, timeout)
-        address = self._host, self._port
-        dial = self._dial or (lambda seconds: socket.create_connection(address, seconds))
-        made = _Dialled(
-            *address, patience, dial=dial, context=self._context, server_name=self._server_name
-        )
+    def _connect(self, patience: float) -> http.client.HTTPConnection:
+        connected = self._dial(patience)
+        if self._context is not None:
+            connected.settimeout(patience)
+            connected = self._context.wrap_socket(connected, server_hostname=self._server_name)
+        made = http.client.HTTPConnection(self._host, self._port)
+        made.sock, made.auto_open = connected, 0
         if self._context is not None:
             made.default_port = 443
         return made
@@ -296,31 +280,6 @@ def _parts(url: str) -> tuple[SplitResult, str, int | None]:
     if not (whole and is_host(host) and parts.scheme in {"http", "https"}):
         raise ValueError(f"not a URL like https://HOST:PORT: {url!r}")
     return parts, host, port
-
-
-class _Dialled(http.client.HTTPConnection):
-    """A connection that `dial` makes, with TLS where there is a context."""
-
-    def __init__(
-        self,
-        host: str,
-        port: int,
-        timeout: float,
-        *,
-        dial: Callable[[float], socket.socket],
-        context: ssl.SSLContext | None,
-        server_name: str,
-    ) -> None:
-        super().__init__(host, port, timeout=timeout)
-        self._patience, self._dial = timeout, dial
-        self._tls, self._server_name = context, server_name
-
-    def connect(self) -> None:
-        """Have it made."""
-        self.sock = self._dial(self._patience)
-        if self._tls is not None:
-            self.sock.settimeout(self._patience)
-            self.sock = self._tls.wrap_socket(self.sock, server_hostname=self._server_name)
 
 
 def _pieces(response: http.client.HTTPResponse) -> Iterator[bytes]:
