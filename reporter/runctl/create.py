@@ -213,7 +213,8 @@ class Creation:
                     if lost and (found := self._ours(posted)) is not None:
                         return found
                 forbidden = posted.kind == "Namespace" and isinstance(error, Forbidden)
-                raise self._refused(posted, f"{words(error)}{INSTEAD * forbidden}", lost) from None
+                why = words(error) + (INSTEAD if forbidden else "")
+                raise self._refused(posted, why, lost=lost) from None
             try:
                 existing = self._existing(posted)
             except NotFound:  # gone meanwhile, or the server's own conflict over a quota
@@ -224,7 +225,7 @@ class Creation:
             except KubeError as unseen:
                 if not self._waits(unseen, tries):
                     said = f"already exists ({words(unseen)})"
-                    raise self._refused(posted, said, lost) from None
+                    raise self._refused(posted, said, lost=lost) from None
                 continue
             if "deletionTimestamp" not in section(existing, "metadata"):
                 if created_by(existing) == self._token:
@@ -240,7 +241,7 @@ class Creation:
             tries = 0
             self._sleep(_LOOK)
 
-    def _refused(self, posted: _Posted, why: str, lost: bool) -> NotCreated:
+    def _refused(self, posted: _Posted, why: str, *, lost: bool) -> NotCreated:
         """Return the error. Unless an answer was lost, there is nothing to take back."""
         if not lost:
             self._posted.pop()

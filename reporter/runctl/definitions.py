@@ -11,7 +11,7 @@ from errno import ENOENT
 from pathlib import Path
 
 from reporter.cli.content import content
-from reporter.cli.exits import Unusable, unreadable
+from reporter.cli.exits import unreadable
 from reporter.cli.messages import shown_file
 from reporter.run.definition import Definition, doubled
 
@@ -34,7 +34,7 @@ class Loaded:
 
 
 def definition_options(parser: "argparse._ActionsContainer") -> None:
-    """Declare the options for definitions; `load_chosen` reads what they name."""
+    """Declare the options for definitions; `read_chosen` reads what they name."""
     parser.add_argument(
         "-f",
         "--filename",
@@ -53,14 +53,6 @@ def definition_options(parser: "argparse._ActionsContainer") -> None:
         dest="built_in",
         help=f"a built-in plugin: {' or '.join(BUILT_IN)}; repeatable",
     )
-
-
-def load_chosen(options: argparse.Namespace) -> list[Definition]:
-    """Read what the options of `definition_options` name. Raises Unusable with all problems."""
-    definitions, problems = read_chosen(options)
-    if problems:
-        raise Unusable("\n".join(problems))
-    return definitions
 
 
 def read_chosen(options: argparse.Namespace) -> tuple[list[Definition], list[str]]:

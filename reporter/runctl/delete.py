@@ -37,7 +37,6 @@ exit codes:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
     parser.add_argument("name", metavar="RUN", help="the run's name, also as run/NAME")
     parser.add_argument("-y", "--yes", action="store_true", help="do not ask for confirmation")
     parser.add_argument(

@@ -45,7 +45,6 @@ _PAUSE: Final = 0.5
 
 
 def arguments(group: Any) -> None:
-    """Declare the options."""
     group.add_argument(
         "--expose",
         choices=("nodeport", "loadbalancer"),

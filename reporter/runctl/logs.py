@@ -47,7 +47,6 @@ _LONGEST: Final = 64 * 1024  # bytes of a line
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
     parser.add_argument("name", metavar="RUN", help="the run's name, also as run/NAME")
     parser.add_argument("--plugin", metavar="PLUGIN", help="only the Pods of this plugin")
     parser.add_argument("--node", metavar="NODE", help="only the Pods of plugins for this node")

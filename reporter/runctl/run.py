@@ -62,7 +62,6 @@ _NO_APPLY: Final = (
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
     run_options.arguments(parser)
     parser.add_argument("--wait", action="store_true", help="wait until the run is over")
     parser.add_argument(

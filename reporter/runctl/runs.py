@@ -59,7 +59,6 @@ class Run:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
     show.arguments(parser)
     cluster_arguments(parser, everywhere=True)
 

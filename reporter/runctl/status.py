@@ -22,7 +22,6 @@ exit codes:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
     delivery_option(parser)
     show.arguments(parser)
     origin.arguments(parser)

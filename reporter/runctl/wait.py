@@ -37,7 +37,6 @@ exit codes:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
     parser.add_argument(
         "jobs",
         metavar="NAME",
