@@ -105,7 +105,7 @@ class Access:
         return f"{self.path} exists: delete it, or name another file with --connection"
 
 
-def access(
+def make_access(
     options: argparse.Namespace, spec: RunSpec, environ: Mapping[str, str] = os.environ
 ) -> Access:
     """Make the certificates of the run's status listener and of its readers. Raises CannotTell."""
@@ -138,7 +138,7 @@ def access(
 def publish(
     api: "KubeApi",
     spec: RunSpec,
-    kept: Access,
+    access: Access,
     tell: Callable[[str], None],
     *,
     patience: float,
@@ -154,29 +154,29 @@ def publish(
             found, trouble = [], words(error)
         if found:
             settled = settled or min(end, clock() + _SETTLING)
-            reached = next((url for url in found if not kept.trouble(url)), "")
+            reached = next((url for url in found if not access.trouble(url)), "")
             if reached or clock() >= settled:
-                _point(kept, reached or found[0], tell)
+                _point(access, reached or found[0], tell)
                 if not reached:
-                    tell(f"it is not reachable from here: {kept.trouble(found[0])}")
+                    tell(f"it is not reachable from here: {access.trouble(found[0])}")
                 return
         elif clock() >= end:
             why = trouble or f"service/{status_name(spec.run)} has no address yet"
             name = status_name(spec.run)
             tell(why)
-            tell(_LATER.format(name=name, namespace=spec.namespace, path=kept.path))
+            tell(_LATER.format(name=name, namespace=spec.namespace, path=access.path))
             return
         sleep(_PAUSE)
 
 
-def _point(kept: Access, url: str, tell: Callable[[str], None]) -> None:
+def _point(access: Access, url: str, tell: Callable[[str], None]) -> None:
     try:
-        kept.point_to(url)
+        access.point_to(url)
     except OSError as error:
-        tell(f"cannot write {kept.path}: {error.strerror}")
-        tell(f"the status is at {url}; set host_address in {kept.path} to it")
+        tell(f"cannot write {access.path}: {error.strerror}")
+        tell(f"the status is at {url}; set host_address in {access.path} to it")
         return
-    tell(f"the status is at {url}; connection file: {kept.path}")
+    tell(f"the status is at {url}; connection file: {access.path}")
 
 
 def file_of(
@@ -198,13 +198,13 @@ def file_of(
     return path if text(section(secret, "data"), "ca.crt") == authority else None
 
 
-def printed(spec: RunSpec, kept: Access, options: argparse.Namespace) -> list[str]:
+def dry_run_notes(spec: RunSpec, access: Access, options: argparse.Namespace) -> list[str]:
     """Return what somebody has to know who prints the objects instead of creating them."""
     name = status_name(spec.run)
     told = [f"secret/{name} has the key of the status listener: keep the output private"]
     if options.connection is None:
         return [*told, "no connection file is written; --connection FILE writes one"]
-    return [*told, _LATER.format(name=name, namespace=spec.namespace, path=kept.path)]
+    return [*told, _LATER.format(name=name, namespace=spec.namespace, path=access.path)]
 
 
 def _urls(api: "KubeApi", spec: RunSpec) -> list[str]:

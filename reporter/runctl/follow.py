@@ -67,7 +67,7 @@ def good(document: Document, *, delivery_only: bool) -> bool:
     return not failed(document) if delivery_only else passed(document)
 
 
-class Times:
+class Deadline:
     """How long to wait: `timeout` seconds from now, or without end."""
 
     def __init__(
@@ -114,17 +114,17 @@ class Looks:
     def __init__(
         self,
         origin: "Origin",
-        times: Times,
+        deadline: Deadline,
         *,
         entries: bool = True,
         say: Callable[[str], None] = tell,
     ) -> None:
-        self._origin, self._times, self._say, self._said = origin, times, say, ""
+        self._origin, self._deadline, self._say, self._said = origin, deadline, say, ""
         self.entries = entries
 
     def __iter__(self) -> Iterator[Look]:
         while True:
-            look = self._origin.look(self._times.patience(), entries=self.entries)
+            look = self._origin.look(self._deadline.patience(), entries=self.entries)
             if look.outcome is ReadOutcome.FORBIDDEN:
                 raise CannotTell(f"{look.detail} (forbidden)")
             trouble = look.detail or look.warning
@@ -132,9 +132,9 @@ class Looks:
                 self._say(trouble if look.document is not None else f"{trouble}; waiting")
             self._said = trouble
             yield look
-            if self._times.over(self._origin.pause):
+            if self._deadline.over(self._origin.pause):
                 return
-            self._times.sleep(self._origin.pause)
+            self._deadline.sleep(self._origin.pause)
 
 
 class HeldUp:
@@ -198,7 +198,7 @@ def wait(
     def judge(document: Document) -> int | None:
         return verdict(document, goal, fail_fast, delivery_only=delivery_only)
 
-    looks = Looks(origin, Times(timeout, clock, sleep), entries=goal != END, say=bar.say)
+    looks = Looks(origin, Deadline(timeout, clock, sleep), entries=goal != END, say=bar.say)
     held, last = HeldUp(clock), Look(ReadOutcome.UNREACHABLE)
     for look in looks:
         if look.document is None:

@@ -20,7 +20,7 @@ from reporter.run.names import key_of, selector
 from reporter.run.plan import GLOBAL
 from reporter.run.view import over
 from reporter.runctl.cluster_run import named_run, run_there
-from reporter.runctl.follow import Looks, Times
+from reporter.runctl.follow import Deadline, Looks
 from reporter.runctl.log_lines import LogLines
 from reporter.runctl.spec import CONTAINER
 
@@ -114,7 +114,7 @@ class Logs:
         threads: dict[_Container, threading.Thread] = {}
         said = ""
         # What is in the way of looks is in the way of the logs, too, and said of them.
-        for look in Looks(run, Times(None), entries=False, say=lambda _: None):
+        for look in Looks(run, Deadline(None), entries=False, say=lambda _: None):
             try:
                 found, trouble = list(self._containers()), ""
             except Unavailable as error:

@@ -8,7 +8,6 @@ import base64
 import json
 from collections.abc import Iterator, Mapping
 from functools import cache
-from importlib.resources import files
 from typing import Any, Final
 
 from reporter.common.objects import section, text
@@ -166,7 +165,10 @@ def _filled(name: str, values: Values) -> list[dict[str, Any]]:
 
 @cache
 def _manifest(name: str) -> list[Any]:
-    import yaml  # as late as the definitions need it
+    # Here, because most commands create nothing.
+    from importlib.resources import files
+
+    import yaml
 
     found = files("reporter.runctl").joinpath("manifests", name).read_text(encoding="utf-8")
     return list(yaml.safe_load_all(found))

@@ -43,8 +43,8 @@ _IMAGE = (
 
 
 @dataclass(frozen=True, slots=True)
-class Time:
-    """The clocks of a wait: monotonic, of the wall, and how to pass time."""
+class Clocks:
+    """Monotonic, of the wall, and how to pass time."""
 
     clock: Callable[[], float] = time.monotonic
     wall: Callable[[], float] = time.time
@@ -57,7 +57,7 @@ def wait_ready(
     tell: Callable[[str], None],
     *,
     patience: float = PATIENCE,
-    times: Time | None = None,
+    clocks: Clocks | None = None,
 ) -> list[str]:
     """Return nothing once the run's aggregator is ready, else why not after `patience` seconds.
 
@@ -66,13 +66,13 @@ def wait_ready(
     Obstacles are reported as soon as they are known, each line once. Raises Forbidden without
     permission to read the Pod: then waiting is useless.
     """
-    times = times or Time()
-    began, told, seen = times.clock(), set[str](), False
+    clocks = clocks or Clocks()
+    began, told, seen = clocks.clock(), set[str](), False
     unpulled: float | None = None  # since when
     kind = "Job" if spec.exit else "StatefulSet"
     while True:
-        late = times.clock() >= began + patience
-        settled = late or times.clock() >= began + _SETTLED
+        late = clocks.clock() >= began + patience
+        settled = late or clocks.clock() >= began + _SETTLED
         try:
             pod = _pod(api, spec)
             if pod is not None and (end := _end(pod, exits=spec.exit)) is not None:
@@ -80,11 +80,11 @@ def wait_ready(
             if pod is None and seen and not exists(api, kind, spec.namespace, spec.run):
                 return ["the run was deleted meanwhile"]
             seen = seen or pod is not None
-            findings = list(_in_the_way(api, spec, pod, times.wall()))
+            findings = list(_in_the_way(api, spec, pod, clocks.wall()))
             if not any(finding.code == "image-trouble" for finding in findings):
                 unpulled = None
             elif unpulled is None:
-                unpulled = times.clock()
+                unpulled = clocks.clock()
             found = [
                 line
                 for finding in findings
@@ -93,7 +93,7 @@ def wait_ready(
             ]
             if settled and pod is not None:
                 found += _claim(api, spec)
-            if unpulled is not None and times.clock() >= unpulled + _UNPULLED:
+            if unpulled is not None and clocks.clock() >= unpulled + _UNPULLED:
                 return found
         except Forbidden:
             raise
@@ -106,7 +106,7 @@ def wait_ready(
             if line not in told:
                 told.add(line)
                 tell(line)
-        times.sleep(_LATER if settled else _PAUSE)
+        clocks.sleep(_LATER if settled else _PAUSE)
 
 
 def _pod(api: "KubeApi", spec: RunSpec) -> Object | None:

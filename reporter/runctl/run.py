@@ -137,7 +137,7 @@ def _run(
         return USAGE
     access = None
     if options.expose:
-        access = expose.access(options, spec)
+        access = expose.make_access(options, spec)
         spec = replace(spec, expose=options.expose, status_tls=access.tls)
         if options.connection is not None or not options.dry_run:
             mistakes.add(access.in_the_way())
@@ -283,7 +283,7 @@ def _print(spec: RunSpec, access: expose.Access | None, options: argparse.Namesp
     if access is not None:
         if options.connection is not None:
             access.create()
-        for line in expose.printed(spec, access, options):
+        for line in expose.dry_run_notes(spec, access, options):
             tell(line)
     if options.output != "name":
         for each in filter(too_large_to_apply, made):

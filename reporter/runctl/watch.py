@@ -14,7 +14,7 @@ from reporter.common.text import clean
 from reporter.run.remarks import hindrances, launcher_at_work, launcher_trouble, own_words
 from reporter.run.view import Document, Look, Row, over, rows
 from reporter.runctl import origin
-from reporter.runctl.follow import Looks, Times, delivery_option, exit_code
+from reporter.runctl.follow import Deadline, Looks, delivery_option, exit_code
 from reporter.runctl.origin import Origin
 from reporter.runctl.table import put_run, run_lines, summary
 
@@ -48,7 +48,7 @@ def watch(
     chosen: Origin, view: "Screen | Lines", sleep: Callable[[float], None] = time.sleep
 ) -> Document:
     """Show every look; return the last one once the run is over. Raises CannotTell."""
-    for look in Looks(chosen, Times(None, sleep=sleep), say=view.say):
+    for look in Looks(chosen, Deadline(None, sleep=sleep), say=view.say):
         view.show(look)
         if look.document is not None and over(look.document):
             view.end(look.document)

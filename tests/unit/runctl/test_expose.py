@@ -12,7 +12,14 @@ import pytest
 
 from reporter.cli.exits import CannotTell
 from reporter.errors import Forbidden, NotFound, Unavailable
-from reporter.runctl.expose import Access, access, balancer_urls, inside_url, node_urls, publish
+from reporter.runctl.expose import (
+    Access,
+    balancer_urls,
+    inside_url,
+    make_access,
+    node_urls,
+    publish,
+)
 from reporter.runctl.spec import RunSpec
 
 ADDRESSES = [
@@ -151,7 +158,7 @@ def test_without_the_package_that_makes_certificates(monkeypatch: pytest.MonkeyP
     monkeypatch.setitem(sys.modules, "cryptography", None)
 
     with pytest.raises(CannotTell, match=r"requires the extra \[aggregator\] of the package"):
-        access(argparse.Namespace(connection=None), cast("RunSpec", None), {})
+        make_access(argparse.Namespace(connection=None), cast("RunSpec", None), {})
 
 
 SERVICE = {"spec": {"ports": [{"name": "status", "port": 8081, "nodePort": 31234}]}}
