@@ -67,13 +67,10 @@ class ByCluster:
     pause = 2.0
 
     def __init__(self, options: argparse.Namespace, run: str = "") -> None:
-        self._api, self._namespace = open_cluster(options)
-        self._run = run
-        self._places = [self._namespace]
-        if run and self._namespace and not options.namespace:
+        self._api, namespace = open_cluster(options)
+        self._run, self._places = run, [namespace]
+        if run and namespace and not options.namespace:
             self._places.append(OWN_NAMESPACE.format(run=run))
-        where = f"namespace {self._namespace}" if self._namespace else "all namespaces"
-        self.name = f"run {run}" if run else where
         self.maker: Maker | None = None
         """What makes the Pods, once that is known."""
         self._plan_at = ""  # the namespace of its plan, once that was seen

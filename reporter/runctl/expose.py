@@ -32,7 +32,7 @@ from reporter.runctl.spec import STATUS_PORT, RunSpec, StatusTls, status_name
 if TYPE_CHECKING:
     from reporter.kube.api import KubeApi
 
-AFTERWARDS: Final = 48 * 3600.0
+_AFTERWARDS: Final = 48 * 3600.0
 """Seconds for which the certificates are good after the last plugin: for the results."""
 _NEEDS = "--expose requires the extra [aggregator] of the package: {} is not installed"
 _LATER: Final = """\
@@ -117,8 +117,8 @@ def make_access(
     if path is None:
         raise CannotTell("no home directory found: set --connection")
     run, namespace, now = spec.run, spec.namespace, time.time()
-    name = status_host(run, namespace)
-    seconds = longest(spec.plan, spec.launch) + AFTERWARDS
+    name = _status_host(run, namespace)
+    seconds = longest(spec.plan, spec.launch) + _AFTERWARDS
     # Whoever makes a port-forward with other programs connects to this machine.
     made = issue_status([name, "localhost", "127.0.0.1", "::1"], now=now, seconds=seconds)
     connection = ConnectionFile(
@@ -188,7 +188,7 @@ def file_of(
         return None
     try:
         kept = read_connection(path, now=time.time(), max_age=math.inf)
-        if kept.server_name != status_host(run, namespace):
+        if kept.server_name != _status_host(run, namespace):
             return None
         secret = api.get("Secret", namespace, status_name(run), timeout=TIMEOUT)
     except (OSError, UnusableFile, KubeError):
@@ -220,14 +220,14 @@ def _urls(api: "KubeApi", spec: RunSpec) -> list[str]:
     return node_urls(service, pod, node)
 
 
-def status_host(run: str, namespace: str) -> str:
+def _status_host(run: str, namespace: str) -> str:
     """Return the name in the status certificate, which is that of the Service in the cluster."""
     return f"{status_name(run)}.{namespace}.svc"
 
 
 def inside_url(run: str, namespace: str) -> str:
     """Return where Pods of the cluster reach it."""
-    return _url(status_host(run, namespace), STATUS_PORT)
+    return _url(_status_host(run, namespace), STATUS_PORT)
 
 
 def node_urls(

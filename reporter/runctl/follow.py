@@ -104,6 +104,19 @@ class Deadline:
         self._sleep(pause if left is None else min(pause, left))
 
 
+def once(say: Callable[[str], None] = tell) -> Callable[[str], None]:
+    """Return what says a line unless it has just said the same; an empty one ends that."""
+    said = ""
+
+    def hear(line: str) -> None:
+        nonlocal said
+        if line and line != said:
+            say(line)
+        said = line
+
+    return hear
+
+
 class Looks:
     """Looks at a run, one after the other with a pause between; at least one, until time is over.
 
@@ -119,7 +132,7 @@ class Looks:
         entries: bool = True,
         say: Callable[[str], None] = tell,
     ) -> None:
-        self._origin, self._deadline, self._say, self._said = origin, deadline, say, ""
+        self._origin, self._deadline, self._say = origin, deadline, once(say)
         self.entries = entries
 
     def __iter__(self) -> Iterator[Look]:
@@ -127,10 +140,8 @@ class Looks:
             look = self._origin.look(self._deadline.patience(), entries=self.entries)
             if look.outcome is ReadOutcome.FORBIDDEN:
                 raise CannotTell(f"{look.detail} (forbidden)")
-            trouble = look.detail or look.warning
-            if trouble and trouble != self._said:
-                self._say(trouble if look.document is not None else f"{trouble}; waiting")
-            self._said = trouble
+            waits = f"{look.detail}; waiting" if look.detail else ""
+            self._say(look.warning if look.document is not None else waits)
             yield look
             if self._deadline.over(self._origin.pause):
                 return

@@ -20,7 +20,7 @@ from reporter.run.names import key_of, selector
 from reporter.run.plan import GLOBAL
 from reporter.run.view import over
 from reporter.runctl.cluster_run import named_run, run_there
-from reporter.runctl.follow import Deadline, Looks
+from reporter.runctl.follow import Deadline, Looks, once
 from reporter.runctl.log_lines import LogLines
 from reporter.runctl.spec import CONTAINER
 
@@ -112,16 +112,14 @@ class Logs:
         """Print lines as they come, until the run is over. Raises KubeError."""
         run = run_there(self._options, self._namespace, self._run)
         threads: dict[_Container, threading.Thread] = {}
-        said = ""
+        say = once()
         # What is in the way of looks is in the way of the logs, too, and said of them.
         for look in Looks(run, Deadline(None), entries=False, say=lambda _: None):
             try:
                 found, trouble = list(self._containers()), ""
             except Unavailable as error:
-                found, trouble = [], cluster.words(error)
-            if trouble and trouble != said:
-                tell(f"{trouble}; waiting")
-            said = trouble
+                found, trouble = [], f"{cluster.words(error)}; waiting"
+            say(trouble)
             for each in found:
                 if each not in threads:
                     # Daemons: the aggregator's own log ends only with its Pod.

@@ -22,7 +22,7 @@ CREATION: Final = "status-reporter.io/creation"
 """A random value in an annotation, by which a command recognises the objects that it has made."""
 PLAN: Final = "ConfigMap"
 """Created first and deleted last: while it is there, nobody starts another run of that name."""
-NOT_NAMESPACED: Final = frozenset({"Namespace", "ClusterRole", "ClusterRoleBinding"})
+_NOT_NAMESPACED: Final = frozenset({"Namespace", "ClusterRole", "ClusterRoleBinding"})
 _SERVICES: Final = {"nodeport": "NodePort", "loadbalancer": "LoadBalancer", "": None}
 _LEFT_OUT: Final = object()
 
@@ -32,7 +32,7 @@ Values = Mapping[str, Any]
 
 def namespace_of(found: Object, namespace: str) -> str | None:
     """Return the namespace of an object of a run in `namespace`; None where it has none."""
-    if text(found, "kind") in NOT_NAMESPACED:
+    if text(found, "kind") in _NOT_NAMESPACED:
         return None
     return text(section(found, "metadata"), "namespace") or namespace
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Origin: TypeAlias = "ByHttp | ByCluster"
 """Something that can be asked again and again how a run is."""
 
-HINTS = """\
+_HINTS = """\
 no run given, and none found. Try one of these:
   status-ctl {command} RUN [--context NAME]
       a run in a cluster, started by `status-ctl run`
@@ -98,7 +98,7 @@ def choose(
         options.error("--ca, --cert and --key require --url (or STATUS_CTL_URL)")
     match by_flag:
         case ["url"]:
-            return ByHttp(by_url(options, environ))
+            return ByHttp(_by_url(options, environ))
         case ["connection"]:
             return _by_file(Path(options.connection), options)
         case ["namespace"]:
@@ -115,7 +115,7 @@ def choose(
         tell(line)
     if cluster.reachable(environ):
         return by_cluster(options)
-    raise CannotTell(HINTS.format(command=options.command))
+    raise CannotTell(_HINTS.format(command=options.command))
 
 
 def by_cluster(options: argparse.Namespace, run: str = "") -> "ByCluster":
@@ -134,7 +134,7 @@ def run_name(written: str) -> str:
     return name
 
 
-def by_url(options: argparse.Namespace, environ: Mapping[str, str]) -> StatusServer:
+def _by_url(options: argparse.Namespace, environ: Mapping[str, str]) -> StatusServer:
     """Return the server that options and environment name; a usage error where they are wrong.
 
     With a URL among the options the environment has no say: its certificates are for another one.

@@ -24,7 +24,7 @@ from reporter.run.pod_status import ReadOutcome
 from reporter.run.status import API_VERSION
 from reporter.run.view import Look, read_document
 
-CONNECT: Final = 5.0  # seconds for TCP and TLS
+_CONNECT: Final = 5.0  # seconds for TCP and TLS
 ANSWER: Final = 10.0  # seconds for an answer that is kept in memory
 LARGEST: Final = 64 * 1024 * 1024
 PAUSE: Final = 1.0  # seconds between two looks, or four times as long as one took
@@ -149,7 +149,7 @@ class StatusServer:
             kept = self._connection
             if kept is not None and kept.sock is None:  # the server has said that it ends it
                 kept = None
-            self._connection = connection = kept or self._connect(min(CONNECT, timeout))
+            self._connection = connection = kept or self._connect(min(_CONNECT, timeout))
             self._socket = connection.sock
             self._socket.settimeout(timeout)
             try:

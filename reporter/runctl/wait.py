@@ -12,7 +12,7 @@ from reporter.errors import KubeError, Unavailable
 from reporter.run.names import is_run_name
 from reporter.run.view import Look
 from reporter.runctl import origin
-from reporter.runctl.follow import END, Deadline, RunBar, delivery_option, wait
+from reporter.runctl.follow import END, Deadline, RunBar, delivery_option, once, wait
 from reporter.runctl.origin import Origin
 from reporter.runctl.table import put_run
 
@@ -129,15 +129,13 @@ def _run_of_bare_name(options: argparse.Namespace) -> "Origin | None":
     if not (name := _bare_name(options)):
         return None
     chosen, deadline = origin.by_cluster(options, name), Deadline(options.timeout)
-    found, said = False, ""
+    found, say = False, once()
     while True:
         try:
             found = chosen.exists(deadline.patience())
         except Unavailable as error:
             if not deadline.over(chosen.pause):
-                if (trouble := cluster.said(error)) != said:
-                    tell(f"{trouble}; waiting")
-                said = trouble
+                say(f"{cluster.said(error)}; waiting")
                 deadline.sleep(chosen.pause)
                 continue
         except KubeError:
