@@ -6,7 +6,7 @@ accounts that do not exist. All answers together are the answer.
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
@@ -33,18 +33,6 @@ _NODES: Final = 20
 _STRANGERS: Final = "app.kubernetes.io/part-of!=status-reporter"
 _NO_NAMESPACE: Final = 'namespaces "{}" not found'
 _NO_CONDITIONS: Final = "conditions"
-
-
-@dataclass(frozen=True, slots=True)
-class Template:
-    """A Pod template and whose it is, as `plugin cis`.
-
-    `made_by` is the Job that will make such a Pod, where it is no object of its own.
-    """
-
-    whose: str
-    pod: Object
-    made_by: Object | None = None
 
 
 @dataclass(slots=True)
@@ -90,21 +78,16 @@ def check(
     """
     namespace, given = spec.namespace, spec.launch.pull_secrets
     wanted = [each for each in objects(spec) if text(each, "kind") != "Namespace"]
-    templates = list(_templates(spec, wanted))
+    pods = list(_pods(spec, wanted))
     if not in_namespace:
         wanted = [each for each in wanted if namespace_of(each, namespace) != namespace]
-        templates = []
+        pods = []
         given = given if nothing_there else ()
     found = Checked()
-    own = frozenset(
-        text(section(each, "metadata"), "name")
-        for each in wanted
-        if text(each, "kind") == "ServiceAccount"
-    )
     with ThreadPoolExecutor(AT_ONCE, "check") as pool:
         answers = [
             *(pool.submit(_object, api, namespace, each) for each in wanted),
-            *(pool.submit(_pod, api, namespace, each, own) for each in templates),
+            *(pool.submit(_pod, api, namespace, *each) for each in pods),
             *(
                 pool.submit(_pull_secret, api, namespace, "--image-pull-secret", name)
                 for name in given
@@ -114,7 +97,7 @@ def check(
         # The kubelet tries without them, and a controller may yet copy them into the namespace.
         doubts = [
             pool.submit(_pull_secret, api, namespace, whose, name)
-            for whose, name in _pull_secrets(templates, given)
+            for whose, name in _pull_secrets(pods, given)
         ]
         if in_namespace and not spec.create_namespace:
             doubts.append(pool.submit(_strangers, api, namespace))
@@ -174,25 +157,39 @@ def advice(wanted: Object) -> str:
     return "choose another --name, or delete the run that uses it"
 
 
-def _templates(spec: RunSpec, made: Sequence[Object]) -> Iterator[Template]:
-    """Yield a Pod of the aggregator, and one of each plugin with what will make it."""
+def _pods(spec: RunSpec, made: Sequence[Object]) -> Iterator[tuple[str, Object, Object | None]]:
+    """Yield whose they are, as `plugin cis`, a Pod of the aggregator and of each plugin, and what
+    will make it, where that is no object of its own."""
+    own = {
+        text(section(each, "metadata"), "name")
+        for each in made
+        if text(each, "kind") == "ServiceAccount"
+    }
     for each in made:
-        if text(each, "kind") not in {"StatefulSet", "Job"}:
-            continue
-        pod = section(each, "spec", "template")
-        inside = section(pod, "spec")
-        claims = [
-            {"name": text(section(claim, "metadata"), "name"), "emptyDir": {}}
-            for claim in items(section(each, "spec"), "volumeClaimTemplates")
-        ]
-        volumes = [*items(inside, "volumes"), *claims]
-        yield Template("the aggregator", {**pod, "spec": {**inside, "volumes": volumes}})
+        if text(each, "kind") in {"StatefulSet", "Job"}:
+            claims = [
+                {"name": text(section(claim, "metadata"), "name"), "emptyDir": {}}
+                for claim in items(section(each, "spec"), "volumeClaimTemplates")
+            ]
+            yield "the aggregator", _pod_of(each, own, claims), None
     url = f"https://{spec.run}.{spec.namespace}.svc:8080"
     where = RunLocation(spec.run, spec.namespace, None, url)
     for at, plugin in enumerate(spec.plan.plugins):
         timeout = spec.plan.timeout_of(plugin.name)
         one = job(where, spec.launch, plugin, plugin.keys[0], index=at, timeout=timeout)
-        yield Template(f"plugin {plugin.name}", section(one, "spec", "template"), one)
+        yield f"plugin {plugin.name}", _pod_of(one, own), one
+
+
+def _pod_of(maker: Object, own: Container[str], claims: Sequence[Object] = ()) -> Object:
+    """Return a Pod of its template; accounts that are the run's `own` do not exist yet."""
+    template = section(maker, "spec", "template")
+    spec = dict(section(template, "spec"))
+    if claims:
+        spec["volumes"] = [*items(spec, "volumes"), *claims]
+    if text(spec, "serviceAccountName") in own:
+        spec["serviceAccountName"] = _ACCOUNT  # what is refused for an account is refused for any
+    metadata = {**section(template, "metadata"), "name": "status-reporter-check"}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
 def _object(api: "KubeApi", namespace: str, wanted: Object) -> str:
@@ -236,34 +233,25 @@ def _without_conditions(api: "KubeApi", namespace: str, role: Object) -> bool:
     return True
 
 
-def _pod(api: "KubeApi", namespace: str, template: Template, own: frozenset[str]) -> str:
-    spec = dict(section(template.pod, "spec"))
-    if text(spec, "serviceAccountName") in own:
-        # It does not exist yet, and what is refused for an account is refused for any.
-        spec["serviceAccountName"] = _ACCOUNT
-    metadata = section(template.pod, "metadata")
-    body = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {**metadata, "name": "status-reporter-check"},
-        "spec": spec,
-    }
+def _pod(api: "KubeApi", namespace: str, whose: str, pod: Object, maker: Object | None) -> str:
     # A mistake in the Pod would be reported for its maker again.
-    for each in filter(None, (body, template.made_by)):
+    for each in filter(None, (pod, maker)):
         kind = text(each, "kind")
         try:
             api.create(kind, namespace, each, dry_run=True, timeout=TIMEOUT)
         except KubeError as error:
-            return f"{template.whose}: its {kind} would be refused: {words(error)}"
+            return f"{whose}: its {kind} would be refused: {words(error)}"
     return ""
 
 
-def _pull_secrets(templates: Sequence[Template], given: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield whose they are, and their names: what templates have beside those of the option."""
-    for template in templates:
-        for each in items(section(template.pod, "spec"), "imagePullSecrets"):
+def _pull_secrets(
+    pods: Sequence[tuple[str, Object, Object | None]], given: Sequence[str]
+) -> Iterator[tuple[str, str]]:
+    """Yield whose they are, and their names: what Pods have beside those of the option."""
+    for whose, pod, _ in pods:
+        for each in items(section(pod, "spec"), "imagePullSecrets"):
             if (name := text(each, "name")) and name not in given:
-                yield f"{template.whose}: imagePullSecrets", name
+                yield f"{whose}: imagePullSecrets", name
 
 
 def _pull_secret(api: "KubeApi", namespace: str, whose: str, name: str) -> str:
