@@ -39,7 +39,9 @@ def test_the_demo_shows_three_runs_that_come_out_as_announced(tmp_path):
     ]
     assert "reason: AllStepsDone" in done.stdout
     assert "reason: ChecksFailed" in done.stdout
-    assert "reason: AdapterOOMKilled" in done.stdout or "cannot create a memory cgroup" in done.stderr
+    assert (
+        "reason: AdapterOOMKilled" in done.stdout or "cannot create a memory cgroup" in done.stderr
+    )
 
 
 @pytest.mark.parametrize(

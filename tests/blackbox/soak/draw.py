@@ -140,7 +140,7 @@ def draw(seed: str, number: int) -> Plan:
         trouble=trouble,
         lives=lives,
         fault="" if trouble else fault,
-        fault_after=rng.uniform(0.0, 6.0),
+        fault_after=rng.choice((rng.uniform(0.0, 6.0), rng.uniform(0.0, 20.0))),
         fault_for=rng.choice((rng.uniform(0.5, 8.0), rng.uniform(8.0, 60.0))),
     )
 

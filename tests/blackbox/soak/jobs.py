@@ -45,15 +45,20 @@ from tests.blackbox.soak.witness import (
     check_events,
     check_others,
     check_shown,
+    delay,
 )
 
 START_SECONDS = 300.0
+PROMPT_SECONDS = 15.0
+"""After the adapter's end, on a busy machine; a watch that was cut is tried again every 10 s."""
+CALM_SECONDS = 15.0
+"""Before its last verdict nothing was done that an ending reporter may still have to do with."""
 END_SECONDS = 420.0
 REAP = ["reap", "--watch", "-A", "-l", f"{LABEL}=job", "--settle", "6s", "--interval", "3s"]
 REAPED_SECONDS = 40.0
 LOOK_SECONDS = 5.0
 MOST_BYTES = 56_000_000
-REQUESTS, REQUESTS_FURTHER, REQUESTS_CONFLICT = 8, 4, 2
+REQUESTS, REQUESTS_FURTHER, REQUESTS_CONFLICT, REQUESTS_FAULT = 8, 4, 2, 8
 REQUESTS_A_SECOND_STOPPING = 2.0
 """A reporter whose Pod is removed asks for the adapter's end until it is shown."""
 STAYS = {"stay", "ignore TERM"}
@@ -233,6 +238,8 @@ class Jobs:
                 return True
             if not shown or not STAYS & {life.end for life in plan.lives}:
                 return False
+            if run.pods()[-1][-1].gone:
+                return False  # another one comes, or the Job's end
             said = shown[-1]
             # A result may be replaced by a later run's for as long as there may be one.
             last = said.final or (said.note["rule"] == "R" and plan.policy == "OnFailure")
@@ -280,11 +287,11 @@ class Jobs:
                 self._peaks[name] = max(self._peaks[name], usage.peak_bytes)
 
     def _judge(self, plan: Plan, run: Run) -> None:
+        events = f"/api/v1/namespaces/{run.namespace}/events?fieldSelector=involvedObject.name="
+        found = self._faults.asking(lambda: run.controlplane.request("GET", events + run.name))
         shown = run.history()
         check_others(run.versions())
         check_shown(shown)
-        events = f"/api/v1/namespaces/{run.namespace}/events?fieldSelector=involvedObject.name="
-        found = self._faults.asking(lambda: run.controlplane.request("GET", events + run.name))
         check_events(found["items"], shown)
         pods = run.pods()
         for place, seen in enumerate(pods):
@@ -318,6 +325,8 @@ class Jobs:
                 raise Contradiction(f"the reaper wrote what the reporter should have: {final}")
             before = {(each.condition["status"], each.reason) for each in own}
             allowed = reaped(plan, attempt, before)
+        elif final and plan.role != "go" and (late := delay(attempt, final.at)) > PROMPT_SECONDS:
+            raise Contradiction(f"{late:.0f} s after the adapter's end: {final}")
         if final and (final.condition["status"], final.reason) not in allowed:
             raise Contradiction(f"{final}\nallowed: {sorted(allowed)}")
         if must and not final and owes(attempt):
@@ -326,8 +335,12 @@ class Jobs:
     def _judge_ends(
         self, plan: Plan, run: Run, attempt: Attempt, own: list[Shown], pod: Object, *, last: bool
     ) -> None:
-        """How the classic reporter and the Job have ended, where nothing was done to them."""
-        if attempt.downs or attempt.removed is not None or not own or not own[-1].final:
+        """How the classic reporter and the Job have ended, where nothing was done to them then."""
+        if attempt.removed is not None or not own or not own[-1].final:
+            return
+        gone = state(pod, REPORTER).get("terminated", {}).get("finishedAt")
+        since, until = own[-1].at - CALM_SECONDS, _unix(gone) if gone else NEVER
+        if any(began <= until and ended >= since for began, ended in attempt.downs):
             return
         wanted = 0
         if plan.form == "classic":
@@ -351,13 +364,19 @@ class Jobs:
         most = busiest_minute(_unix(line.split(" ", 1)[0]) for line in lines)
         if most > LINES_A_MINUTE:
             raise Contradiction(f"the reporter wrote {most} lines in a minute")
-        if attempt.downs or plan.role == "go":  # without watch it has to ask
+        faults = self._faults.between(attempt.created, seen[-1].at)
+        # Without a watch it has to ask, and after a conflict, which the API server has not seen.
+        if plan.role == "go" or any(each.kind == "409" for each in faults):
             return
         asked = self._audit.requests_of(name)
         conflicts = sum(n for what, n in asked.items() if what.endswith(" 409"))
+        if attempt.downs:
+            # Refused ones have a pace of their own.
+            asked = Counter({what: n for what, n in asked.items() if what[-3:] in {"200", "201"}})
         further = max(0, len({each.reason for each in own}) - 2)
         progress = int((seen[-1].at - attempt.created) / 30) + 1
         budget = REQUESTS + REQUESTS_FURTHER * further + REQUESTS_CONFLICT * conflicts
+        budget += REQUESTS_FAULT * len(attempt.downs)
         if any(life.progress == "good" for life in plan.lives):
             budget += progress
         if attempt.removed is not None:

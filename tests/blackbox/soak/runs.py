@@ -109,6 +109,8 @@ class Runs:
             time.sleep(1)
         now = self._see_foreign()
         if left or now != self._foreign:
+            told = ("get", kinds, *labelled[2:-1], "jsonpath={.items[*].metadata}")
+            left.append(self._kubectl(*told))
             raise Contradiction(f"after delete: left {left}; foreign {self._foreign}, then {now}")
 
     def _see_foreign(self) -> str:

@@ -14,6 +14,7 @@ from tests.blackbox.scenarios.jobs import REPORTER, Object
 from tests.blackbox.scenarios.recorder import Seen
 from tests.blackbox.scenarios.run import ANNOTATION, FIELDS, Shown, condition
 from tests.blackbox.soak.found import Contradiction
+from tests.blackbox.soak.model import Attempt
 
 POD_NAME = "authentication.kubernetes.io/pod-name"
 FOREIGN = {"type": "Foreign", "status": "True", "reason": "Before", "message": "not yours"}
@@ -107,6 +108,14 @@ def check_events(events: Iterable[Object], history: Sequence[Shown]) -> None:
         if announced not in said:
             raise Contradiction(f"announced, but not said, or twice: {announced}")
         said.remove(announced)
+
+
+def delay(attempt: Attempt, at: float) -> float:
+    """Seconds from the adapter's own end to its verdict, where nothing was in the way."""
+    ended = attempt.runs[-1].ended if attempt.runs else None
+    if ended is None or attempt.removed is not None:
+        return 0.0
+    return 0.0 if any(b <= at and e >= ended for b, e in attempt.downs) else at - ended
 
 
 def _settled(shown: Shown) -> tuple[object, object]:

@@ -100,8 +100,10 @@ def test_only_what_is_meant_is_refused(pod: Pod, proxy: Proxy, upstream: Upstrea
 
 
 def test_what_hangs_is_done_although_nobody_waits_for_it(
-    pod: Pod, proxy: Proxy, upstream: Upstream
+    pod: Pod, proxy: Proxy, upstream: Upstream, monkeypatch: pytest.MonkeyPatch
 ):
+    rolls = iter([0.1, 0.6])  # it hangs, and so long
+    monkeypatch.setattr(proxy, "roll", lambda *_: next(rolls))
     with proxy.during(Trouble("hang", ("PATCH",))):
         with pytest.raises(TimeoutError):
             pod.ask("PATCH", JOB, b"late", seconds=0.1)

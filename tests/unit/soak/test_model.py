@@ -25,6 +25,7 @@ from tests.blackbox.soak.model import (
     finals,
     owes,
 )
+from tests.blackbox.soak.witness import delay
 
 PASSED: Verdict = ("True", "success-0-0-pod")
 REFUSED: Verdict = ("False", "failure-0-1-pod")
@@ -135,3 +136,11 @@ def test_who_was_there_to_see_the_end() -> None:
     assert not owes(pod(run(ended=None), removed=130.0, downs=((140.0, 155.0),)))
     assert not owes(pod(run(), removed=105.0))
     assert not owes(pod(removed=130.0, up=NEVER))
+
+
+def test_how_long_a_verdict_has_taken() -> None:
+    """From the end on, if nothing was away meanwhile."""
+    assert 20.0 == delay(pod(run(), downs=((110.0, 120.0),)), 170.0)
+    assert 0.0 == delay(pod(run(), downs=((110.0, 151.0),)), 170.0)
+    assert 0.0 == delay(pod(run(), removed=155.0), 170.0)
+    assert 0.0 >= delay(pod(run()), 130.0)

@@ -80,7 +80,7 @@ def test_a_key_that_is_none_or_of_another_run(tmp_path: Path) -> None:
     with pytest.raises(CertificateError, match=r"ca\.key: not the key of this run"):
         open_run(tmp_path / "one")
     key.write_bytes(b"no key")
-    with pytest.raises(CertificateError, match=r"ca\.key: not the key that was kept"):
+    with pytest.raises(CertificateError, match=r"ca\.key: not the original key"):
         open_run(tmp_path / "one")
     key.unlink()
     key.mkdir()
