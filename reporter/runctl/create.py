@@ -20,6 +20,7 @@ from reporter.common.objects import section, text
 from reporter.common.retry import next_delay
 from reporter.errors import Conflict, Forbidden, KubeError, NotFound, Unavailable
 from reporter.runctl.cluster_run import place_words
+from reporter.runctl.connection_file import remove_connection
 from reporter.runctl.expose import Access
 from reporter.runctl.objects import (
     CREATION,
@@ -124,7 +125,7 @@ def _undo(
     creation: "Creation", spec: RunSpec, options: argparse.Namespace, access: Access | None
 ) -> None:
     try:
-        left = ["" if access is None else access.remove(), *creation.undo()]
+        left = ["" if access is None else remove_connection(access.path), *creation.undo()]
     except KeyboardInterrupt:
         where = place_words(spec.namespace, options, own=spec.create_namespace)
         tell(f"to remove the rest: status-ctl delete {spec.run}{where}")

@@ -21,7 +21,6 @@ from reporter.runctl.connection_file import (
     create_connection,
     own_place,
     read_connection,
-    remove_connection,
     write_connection,
 )
 from reporter.runctl.origin import by_connection
@@ -83,10 +82,6 @@ class Access:
     def in_the_way(self) -> list[str]:
         """Say that there is such a file already."""
         return [self._exists()] if os.path.lexists(self.path) else []
-
-    def remove(self) -> str:
-        """Remove the connection file: there is no run. Return why it is still there, if it is."""
-        return remove_connection(self.path)
 
     def point_to(self, url: str) -> None:
         """Put the address into the connection file. Raises OSError."""

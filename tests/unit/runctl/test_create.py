@@ -163,12 +163,13 @@ def test_ctrl_c_again_while_the_connection_file_is_removed(
 ) -> None:
     """What is left in the cluster is not passed over in silence."""
 
-    class Kept:
-        def remove(self) -> str:
+    class Interrupted:
+        def unlink(self, **_: Any) -> None:
             raise KeyboardInterrupt
 
+    nothing = cast("Any", None)
     with pytest.raises(KeyboardInterrupt):
-        refused(Refusing(), cast("Access", Kept()))
+        refused(Refusing(), Access(nothing, cast("Path", Interrupted()), nothing))
 
     assert f"to remove the rest: status-ctl delete {RUN}\n" in capsys.readouterr().err
 
