@@ -7,9 +7,9 @@ from functools import cache
 
 from reporter.run.definition import Definition
 from reporter.run.definition_file import read_definitions
-from reporter.run.options import RunOptions, config_keys, plugin_account
 from reporter.run.plan import Plan, Plugin
 from reporter.run.spec import Launch, RunLocation
+from reporter.runctl.spec import RunSpec, config_keys, plugin_account
 from tests.plugin_definitions import YAML
 
 RUN = "r1"
@@ -55,8 +55,8 @@ def launch_of(*definitions: Definition, run: str = RUN, image: str = IMAGE) -> L
     )
 
 
-def options_of(*definitions: Definition, **changes: object) -> RunOptions:
+def options_of(*definitions: Definition, **changes: object) -> RunSpec:
     """A run of these, as `status-ctl run` would have it."""
     plan = Plan(RUN, tuple(plugin_of(each) for each in definitions))
-    options = RunOptions(namespace=NAMESPACE, plan=plan, launch=launch_of(*definitions))
+    options = RunSpec(namespace=NAMESPACE, plan=plan, launch=launch_of(*definitions))
     return replace(options, **changes)

@@ -1,13 +1,14 @@
 """What `run --plugin cluster-snapshot` finds out before it starts: options, resources, rights."""
 
 import argparse
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from reporter.cli.cluster import TIMEOUT, said
 from reporter.cli.exits import CannotTell
+from reporter.cli.output import tell
 from reporter.collect.snapshot.options import choose, read_options
 from reporter.collect.snapshot.rights import (
     PLUGIN,
@@ -20,32 +21,24 @@ from reporter.collect.snapshot.rights import (
 from reporter.common.objects import section, text
 from reporter.errors import KubeError, NotFound
 from reporter.runctl.preflight import AT_ONCE
-from reporter.runctl.request import Request
+from reporter.runctl.spec import RunSpec
 
 if TYPE_CHECKING:
     from reporter.kube.api import KubeApi
 
 
-def with_snapshot(
-    wanted: Request,
-    options: argparse.Namespace,
-    namespace: str,
-    api: "KubeApi",
-    tell: Callable[[str], None],
-    *,
-    fixed_user: bool = True,
-) -> tuple[Request, tuple[dict[str, Any], ...]]:
-    """Return the request with the snapshot's account in it, and the objects it needs.
+def with_snapshot(spec: RunSpec, options: argparse.Namespace, api: "KubeApi") -> RunSpec:
+    """Return the run with the snapshot's account in it, and the objects it needs.
 
-    Both as they were where no snapshot is asked for by `--plugin`: a definition of that name in a
-    file gets no rights. Without `fixed_user` the platform gives users. Raises CannotTell.
+    As it was where no snapshot is asked for by `--plugin`: a definition of that name in a file gets
+    no rights. Raises CannotTell.
     """
     if PLUGIN not in options.built_in:
-        return wanted, ()
-    chosen, problems = read_options(wanted.environment.get(PLUGIN, {}))
+        return spec
+    chosen, problems = read_options(spec.launch.environment.get(PLUGIN, {}))
     if problems:
         options.error("\n".join(f"--plugin-env {PLUGIN}.{each}" for each in problems))
-    if gone := _gone(api, (each for each in chosen.namespaces if each != namespace)):
+    if gone := _gone(api, (each for each in chosen.namespaces if each != spec.namespace)):
         options.error(
             "\n".join(f"--plugin-env {PLUGIN}.SNAPSHOT_NAMESPACES: {each}" for each in gone)
         )
@@ -59,15 +52,17 @@ def with_snapshot(
     for each in found.troubles:
         tell(f"{each.group}/{each.version} is left out of the snapshot: {each.text}")
     granted = rights(choose(found.resources, chosen).chosen, chosen)
+    notes = remarks(granted, chosen)
     definitions = tuple(
-        prepared(each if fixed_user else without_user(each), wanted.run, remarks(granted, chosen))
+        prepared(each if spec.fixed_group else without_user(each), spec.run, notes)
         if each.name == PLUGIN
         else each
-        for each in wanted.definitions
+        for each in spec.launch.definitions
     )
-    return (
-        replace(wanted, definitions=definitions, snapshot=PLUGIN),
-        snapshot_objects(wanted.run, namespace, granted),
+    return replace(
+        spec,
+        launch=replace(spec.launch, definitions=definitions, snapshot=PLUGIN),
+        extra=snapshot_objects(spec.run, spec.namespace, granted),
     )
 
 

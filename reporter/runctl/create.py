@@ -1,78 +1,141 @@
-"""Creating the objects of a run: each by POST, in order, and away again if one of them fails.
+"""Starting a run: all is checked and created, or nothing stays.
 
-Nothing is applied over what exists: an object of that name that this command has not made is an
-error, and stays as it is.
+Each object is created by POST, in order. Nothing is applied over what exists: an object of that
+name that this command has not made is an error, and stays as it is.
 """
 
+import argparse
+import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from random import random
 from typing import TYPE_CHECKING, Any, Final
 
 from reporter.cli.cluster import TIMEOUT, words
+from reporter.cli.interrupt import termination_too
+from reporter.cli.output import tell
 from reporter.common.objects import section, text
 from reporter.common.retry import next_delay
 from reporter.errors import Conflict, Forbidden, KubeError, NotFound, Unavailable
-from reporter.run.names import RUN_LABEL
-from reporter.runctl.cluster_rights import PLAN
-from reporter.runctl.search import OWN_NAMESPACE
+from reporter.runctl.cluster_run import place_words
+from reporter.runctl.connection_file import remove_connection
+from reporter.runctl.expose import Access
+from reporter.runctl.objects import (
+    CREATION,
+    PLAN,
+    Object,
+    created_by,
+    display_name,
+    namespace_of,
+    objects,
+)
+from reporter.runctl.preflight import INSTEAD, advice, check, wait_for_account
+from reporter.runctl.spec import RunSpec
 
 if TYPE_CHECKING:
     from reporter.kube.api import KubeApi
 
-CREATION: Final = "status-reporter.io/creation"
-"""A random value in an annotation, by which the command recognises its own objects."""
-NOT_NAMESPACED: Final = frozenset({"Namespace", "ClusterRole", "ClusterRoleBinding"})
 _TRIES: Final = 5
 _GOING: Final = 120.0  # seconds for an object of that name that is being deleted
 _LOOK: Final = 0.5
-INSTEAD: Final = "; -n uses a namespace that exists"
-
-Object = Mapping[str, Any]
 
 
 class NotCreated(Exception):
-    """An object could not be created; the text says which and why."""
+    """The run cannot be started; the text says why, a line for each problem."""
 
 
-@dataclass(frozen=True, slots=True)
-class Made:
-    """What was created; `namespace` is None where it has none."""
+@dataclass(slots=True)
+class _Posted:
+    """An object that the API server was asked to make; `uid` once it has said that it is there."""
 
-    kind: str
-    namespace: str | None
-    name: str
-    uid: str
+    wanted: Object
+    place: str | None
     shown: str
+    uid: str = ""
+
+    @property
+    def kind(self) -> str:
+        return text(self.wanted, "kind")
+
+    @property
+    def name(self) -> str:
+        return text(section(self.wanted, "metadata"), "name")
 
 
-def place(found: Object, namespace: str) -> str | None:
-    """Return the namespace of an object of a run in `namespace`; None where it has none."""
-    if text(found, "kind") in NOT_NAMESPACED:
-        return None
-    return text(section(found, "metadata"), "namespace") or namespace
+def start(
+    api: "KubeApi",
+    spec: RunSpec,
+    nodes: Sequence[str],
+    options: argparse.Namespace,
+    access: Access | None,
+) -> RunSpec | None:
+    """Check and create everything; nothing if it cannot be. Nothing that was made stays then.
+
+    `nodes` were given by name.
+
+    SIGTERM and SIGHUP end it as Ctrl-C does: a pipeline that is cancelled, or a terminal that is
+    closed, leaves nothing behind.
+    """
+    creation = Creation(api, spec.namespace, secrets.token_hex(8))
+    made = None
+    with termination_too() as tidy:
+        try:
+            created = _create(creation, api, spec, nodes)
+            if creation.deleted():
+                tell("the run was deleted meanwhile; what was created is removed")
+            else:
+                made = created
+        except (NotCreated, KubeError) as error:
+            why = words(error) if isinstance(error, KubeError) else error
+            tell(f"the run cannot be started:\n  {why}")
+        except KeyboardInterrupt:
+            tell("interrupted; what was created is removed")
+            raise
+        finally:
+            if made is None:
+                tidy()
+                _undo(creation, spec, options, access)
+    return made
 
 
-def shown(found: Object, namespace: str = "") -> str:
-    """Return kind and name as other commands print them, and where it is if that is elsewhere."""
-    metadata = section(found, "metadata")
-    name = f"{text(found, 'kind').lower()}/{text(metadata, 'name')}"
-    own = text(metadata, "namespace")
-    return f"{name} in namespace {own}" if own and namespace and own != namespace else name
+def _create(creation: "Creation", api: "KubeApi", spec: RunSpec, nodes: Sequence[str]) -> RunSpec:
+    """Return the run as it was created. Raises NotCreated, KubeError."""
+    if spec.create_namespace:
+        try:
+            creation.create(each for each in objects(spec) if text(each, "kind") == "Namespace")
+        except NotCreated as error:
+            also = check(api, spec, nodes, in_namespace=False).problems
+            raise NotCreated("\n  ".join([str(error), *also])) from None
+        wait_for_account(api, spec.namespace)
+    found = check(api, spec, nodes)
+    if found.problems:
+        raise NotCreated("\n  ".join(found.problems))
+    if not found.conditions:
+        spec = replace(spec, launch=replace(spec.launch, write_conditions=False))
+        tell("no permission to grant jobs/status: verdicts are not written on the Jobs")
+    for remark in found.remarks:
+        tell(remark)
+    creation.create(each for each in objects(spec) if text(each, "kind") != "Namespace")
+    return spec
 
 
-def advice(wanted: Object) -> str:
-    """Say what to do where an object of that name exists."""
-    metadata = section(wanted, "metadata")
-    own = OWN_NAMESPACE.format(run=section(metadata, "labels").get(RUN_LABEL))
-    if text(wanted, "kind") == "Namespace" and text(metadata, "name") != own:
-        return "leave out --create-namespace to use it"
-    return "choose another --name, or delete the run that uses it"
+def _undo(
+    creation: "Creation", spec: RunSpec, options: argparse.Namespace, access: Access | None
+) -> None:
+    try:
+        left = ["" if access is None else remove_connection(access.path), *creation.undo()]
+    except KeyboardInterrupt:
+        where = place_words(spec.namespace, options, own=spec.create_namespace)
+        tell(f"to remove the rest: status-ctl delete {spec.run}{where}")
+        raise
+    for line in filter(None, left):
+        tell(f"not removed: {line}")
 
 
 class Creation:
-    """What one command creates in a namespace. `token` is random."""
+    """What one command creates for a run in a namespace. `token` is random."""
 
     def __init__(
         self,
@@ -80,155 +143,146 @@ class Creation:
         namespace: str,
         token: str,
         *,
-        tell: Callable[[str], None],
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
-        rng: Callable[[], float] = random,
     ) -> None:
         self._api, self._namespace, self._token = api, namespace, token
-        self._tell, self._sleep, self._clock, self._rng = tell, sleep, clock, rng
-        self.made: list[Made] = []
-        self._unsure: Object | None = None  # nobody could tell whether it was made
+        self._sleep, self._clock = sleep, clock
+        self._posted: list[_Posted] = []
 
-    def create(self, objects: Sequence[Object]) -> None:
+    def create(self, wanted: Iterable[Object]) -> None:
         """Create them in this order. Raises NotCreated."""
-        for each in objects:
-            self.made.append(self._create(each))
+        for each in wanted:
+            name = display_name(each, self._namespace)
+            posted = _Posted(each, namespace_of(each, self._namespace), name)
+            self._posted.append(posted)
+            posted.uid = _uid(self._create(posted))
 
     def deleted(self) -> bool:
         """Return whether the plan that was made has gone: the run is being deleted.
 
         An unknown answer counts as no.
         """
-        for each in self.made:
-            if each.kind == PLAN:
-                try:
-                    found = self._api.get(PLAN, each.namespace, each.name, timeout=TIMEOUT)
-                except NotFound:
-                    return True
-                except KubeError:
-                    return False
-                metadata = section(found, "metadata")
-                return text(metadata, "uid") != each.uid or "deletionTimestamp" in metadata
-        return False
+        plan = next(each for each in self._posted if each.kind == PLAN)
+        try:
+            found = self._existing(plan)
+        except NotFound:
+            return True
+        except KubeError:
+            return False
+        return _uid(found) != plan.uid or "deletionTimestamp" in section(found, "metadata")
 
     def undo(self) -> list[str]:
         """Delete what was made, the last first; return what is still there and why.
 
         A namespace takes everything in it along, but not what is elsewhere.
         """
-        if self._unsure is not None:
-            self._note_if_there(self._unsure)
-        own = any(each.kind == "Namespace" for each in self.made)
-        going = [each for each in self.made if not own or each.namespace != self._namespace]
-        kept = []
-        if self._unsure is not None:
-            kept.append(f"{shown(self._unsure, self._namespace)}: it may have been created")
-        for each in reversed(going):
+        left = []
+        for each in self._posted:
+            if not each.uid and not self._learn_uid(each):
+                left.append(f"{each.shown}: it may have been created")
+        made = [each for each in self._posted if each.uid]
+        own = any(each.kind == "Namespace" for each in made)
+        for each in reversed(made):
+            if own and each.place == self._namespace:
+                continue
             try:
-                self._api.delete(
-                    each.kind, each.namespace, each.name, uid=each.uid, timeout=TIMEOUT
-                )
+                self._api.delete(each.kind, each.place, each.name, uid=each.uid, timeout=TIMEOUT)
             except (NotFound, Conflict):
                 continue
             except KubeError as error:
-                kept.append(f"{each.shown}: {words(error)}")
-        self.made.clear()
-        return kept
+                left.append(f"{each.shown}: {words(error)}")
+        return left
 
-    def _create(self, wanted: Object) -> Made:
-        try:
-            return self._tried(wanted)
-        except KeyboardInterrupt:
-            self._note_if_there(wanted)  # also of an earlier try, whose answer was lost
-            raise
-
-    def _tried(self, wanted: Object) -> Made:
-        kind, name = text(wanted, "kind"), shown(wanted, self._namespace)
-        where, body = place(wanted, self._namespace), self._marked(wanted)
+    def _create(self, posted: _Posted) -> Object:
+        """Return what was made, also by a try whose answer was lost."""
         tries, until, lost = 0, None, False
         while True:
             tries += 1
             try:
-                return self._mine(self._api.create(kind, where, body, timeout=TIMEOUT))
+                return self._api.create(
+                    posted.kind, posted.place, self._marked(posted.wanted), timeout=TIMEOUT
+                )
             except Conflict as error:
-                try:
-                    standing = self._standing(wanted)
-                except NotFound:  # gone meanwhile, or the server's own conflict over a quota
-                    if tries == _TRIES:
-                        raise NotCreated(f"{name}: {words(error)}") from None
-                    self._sleep(_LOOK)
-                    continue
-                except KubeError as unseen:
-                    if not self._waits(unseen, tries):
-                        self._unsure = wanted if lost else None
-                        raise NotCreated(f"{name}: already exists ({words(unseen)})") from None
-                    continue
-                if not text(section(standing, "metadata"), "deletionTimestamp"):
-                    if not self._is_ours(standing):
-                        raise NotCreated(f"{name}: {words(error)}; {advice(wanted)}") from None
-                    return self._mine(standing)
-                # A run of that name has just been deleted, or was refused a moment ago.
-                if until is None:
-                    until = self._clock() + _GOING
-                    self._tell(f"{name} is still being deleted; waiting")
-                if self._clock() >= until:
-                    raise NotCreated(f"{name}: still being deleted") from None
-                tries = 0
-                self._sleep(_LOOK)
+                trouble: KubeError = error
             except KubeError as error:
                 # It may exist all the same: then the next try conflicts with it, or with a quota.
                 lost = lost or isinstance(error, Unavailable)
                 if self._waits(error, tries):
                     continue
-                if lost and (made := self._if_there(wanted)) is not None:
-                    return made
-                instead = INSTEAD if kind == "Namespace" and isinstance(error, Forbidden) else ""
-                raise NotCreated(f"{name}: {words(error)}{instead}") from None
+                with suppress(KubeError):
+                    if lost and (found := self._ours(posted)) is not None:
+                        return found
+                forbidden = posted.kind == "Namespace" and isinstance(error, Forbidden)
+                why = words(error) + (INSTEAD if forbidden else "")
+                raise self._refused(posted, why, lost=lost) from None
+            try:
+                existing = self._existing(posted)
+            except NotFound:  # gone meanwhile, or the server's own conflict over a quota
+                if tries == _TRIES:
+                    raise self._refused(posted, words(trouble), lost=False) from None
+                self._sleep(_LOOK)
+                continue
+            except KubeError as unseen:
+                if not self._waits(unseen, tries):
+                    said = f"already exists ({words(unseen)})"
+                    raise self._refused(posted, said, lost=lost) from None
+                continue
+            if "deletionTimestamp" not in section(existing, "metadata"):
+                if created_by(existing) == self._token:
+                    return existing
+                said = f"{words(trouble)}; {advice(posted.wanted)}"
+                raise self._refused(posted, said, lost=False) from None
+            # A run of that name has just been deleted, or was refused a moment ago.
+            if until is None:
+                until = self._clock() + _GOING
+                tell(f"{posted.shown} is still being deleted; waiting")
+            if self._clock() >= until:
+                raise self._refused(posted, "still being deleted", lost=False)
+            tries = 0
+            self._sleep(_LOOK)
+
+    def _refused(self, posted: _Posted, why: str, *, lost: bool) -> NotCreated:
+        """Return the error. Unless an answer was lost, there is nothing to take back."""
+        if not lost:
+            self._posted.pop()
+        return NotCreated(f"{posted.shown}: {why}")
 
     def _waits(self, error: KubeError, tries: int) -> bool:
         """Wait for another try; return whether there is one."""
         if tries == _TRIES or not isinstance(error, Unavailable):
             return False
-        delay = next_delay(tries, self._rng, retry_after=error.retry_after)
+        delay = next_delay(tries, random, retry_after=error.retry_after)
         if delay is None:
             return False
         self._sleep(delay)
         return True
 
-    def _standing(self, wanted: Object) -> Object:
+    def _existing(self, posted: _Posted) -> Object:
         """Return what has that name. Raises KubeError."""
-        kind, name = text(wanted, "kind"), text(section(wanted, "metadata"), "name")
-        return self._api.get(kind, place(wanted, self._namespace), name, timeout=TIMEOUT)
+        return self._api.get(posted.kind, posted.place, posted.name, timeout=TIMEOUT)
 
-    def _mine(self, found: Object) -> Made:
-        metadata = section(found, "metadata")
-        name = shown(found, self._namespace)
-        kind, where = text(found, "kind"), place(found, self._namespace)
-        return Made(kind, where, text(metadata, "name"), text(metadata, "uid"), name)
-
-    def _note_if_there(self, wanted: Object) -> None:
-        """What may have been made without a word has to go with the rest."""
-        made = self._if_there(wanted)
-        if made is not None:
-            self.made.append(made)
-
-    def _if_there(self, wanted: Object) -> Made | None:
-        """Return what was made without a word; nothing if it was not, or nobody can tell."""
-        self._unsure = wanted  # also after Ctrl-C while it is looked for
+    def _ours(self, posted: _Posted) -> Object | None:
+        """Return what was made without a word; nothing if it was not. Raises KubeError."""
         try:
-            found = self._standing(wanted)
+            found = self._existing(posted)
         except NotFound:
-            found = None
-        except KubeError:
             return None
-        self._unsure = None
-        return self._mine(found) if found is not None and self._is_ours(found) else None
+        return found if created_by(found) == self._token else None
 
-    def _is_ours(self, found: Object) -> bool:
-        return text(section(section(found, "metadata"), "annotations"), CREATION) == self._token
+    def _learn_uid(self, posted: _Posted) -> bool:
+        """Look whether it was made; return whether that is known now."""
+        for _ in range(2):  # whoever did not answer before may still not
+            with suppress(KubeError):
+                posted.uid = _uid(self._ours(posted) or {})
+                return True
+        return False
 
     def _marked(self, wanted: Object) -> dict[str, Any]:
         metadata = section(wanted, "metadata")
         annotations = {**section(metadata, "annotations"), CREATION: self._token}
         return {**wanted, "metadata": {**metadata, "annotations": annotations}}
+
+
+def _uid(found: Object) -> str:
+    return text(section(found, "metadata"), "uid")

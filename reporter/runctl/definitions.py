@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from errno import ENOENT
 from pathlib import Path
 
-from reporter.cli.exits import Unusable, content, unreadable
+from reporter.cli.exits import content, unreadable
 from reporter.cli.output import shown_file
 from reporter.run.definition import Definition, doubled
 
@@ -33,7 +33,7 @@ class Loaded:
 
 
 def definition_options(parser: "argparse._ActionsContainer") -> None:
-    """Declare the options for definitions; `load_chosen` reads what they name."""
+    """Declare the options for definitions; `read_chosen` reads what they name."""
     parser.add_argument(
         "-f",
         "--filename",
@@ -52,14 +52,6 @@ def definition_options(parser: "argparse._ActionsContainer") -> None:
         dest="built_in",
         help=f"a built-in plugin: {' or '.join(BUILT_IN)}; repeatable",
     )
-
-
-def load_chosen(options: argparse.Namespace) -> list[Definition]:
-    """Read what the options of `definition_options` name. Raises Unusable with all problems."""
-    definitions, problems = read_chosen(options)
-    if problems:
-        raise Unusable("\n".join(problems))
-    return definitions
 
 
 def read_chosen(options: argparse.Namespace) -> tuple[list[Definition], list[str]]:

@@ -9,12 +9,12 @@ from reporter.cli.exits import FAILED, GOOD, CannotTell
 from reporter.cli.options import wait_time
 from reporter.cli.output import tell
 from reporter.common.objects import text
-from reporter.errors import NotFound
 from reporter.run.view import over, uploaded
+from reporter.runctl.cluster_run import exists, is_gone, named_run, run_there
 from reporter.runctl.connection_file import remove_connection
-from reporter.runctl.existing import asked_there, named_run
-from reporter.runctl.expose import file_of, opens_nothing
+from reporter.runctl.expose import file_of
 from reporter.runctl.remove import PATIENCE, Removal
+from reporter.runctl.spec import status_name
 
 if TYPE_CHECKING:
     from reporter.kube.api import KubeApi
@@ -37,7 +37,6 @@ exit codes:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
     parser.add_argument("name", metavar="RUN", help="the run's name, also as run/NAME")
     parser.add_argument("-y", "--yes", action="store_true", help="do not ask for confirmation")
     parser.add_argument(
@@ -64,12 +63,12 @@ def run(options: argparse.Namespace) -> int:
             tell(f"run {name} was not deleted: {doubt}; use --yes to delete it anyway")
             return FAILED
     kept, left = file_of(api, found, name), ""
-    removal = Removal(api, found, name, tell=tell, patience=options.timeout, unseen_too=options.yes)
+    removal = Removal(api, found, name, patience=options.timeout, unseen_too=options.yes)
     try:
         stays = removal.aggregator() or removal.rest() or removal.namespace()
     finally:
         # The file is known to be this run's only as long as its Secret is there.
-        if kept is not None and opens_nothing(api, found, name):
+        if kept is not None and is_gone(api, "Secret", found, status_name(name)):
             left = remove_connection(kept)
             tell(f"not removed: {left}" if left else f"connection file {kept} deleted")
     gone = ", ".join(f"{kind} {count}" for kind, count in sorted(removal.removed.items()))
@@ -87,14 +86,14 @@ def run(options: argparse.Namespace) -> int:
 def _doubt(api: "KubeApi", options: argparse.Namespace, namespace: str, name: str) -> str:
     """Say why nobody may want to lose it; empty where there is no reason."""
     try:
-        document = asked_there(options, namespace, name).look(entries=False).document
+        document = run_there(options, namespace, name).look(entries=False).document
     except CannotTell as error:
         return str(error)
     if document is None:
-        if any(_exists(api, kind, namespace, name) for kind in ("StatefulSet", "Job")):
+        if any(exists(api, kind, namespace, name) for kind in ("StatefulSet", "Job")):
             return "its aggregator does not answer"
         claims = (f"data-{name}-0", name)  # of a StatefulSet, of a Job
-        if any(_exists(api, "PersistentVolumeClaim", namespace, claim) for claim in claims):
+        if any(exists(api, "PersistentVolumeClaim", namespace, claim) for claim in claims):
             return "its results are on a volume that would be deleted"
         return ""
     if not over(document):
@@ -102,14 +101,6 @@ def _doubt(api: "KubeApi", options: argparse.Namespace, namespace: str, name: st
     if not (text(document, "retrieved_at") or uploaded(document)):
         return "its results were not downloaded"
     return ""
-
-
-def _exists(api: "KubeApi", kind: str, namespace: str, name: str) -> bool:
-    try:
-        api.get(kind, namespace, name, timeout=cluster.TIMEOUT)
-    except NotFound:
-        return False
-    return True
 
 
 def _confirmed(name: str, doubt: str) -> bool:

@@ -13,9 +13,8 @@ from reporter.cli.table import Bar
 from reporter.common.objects import number, section, text
 from reporter.common.text import clean
 from reporter.run.view import over
-from reporter.runctl.by_http import refusal
 from reporter.runctl.origin import Origin
-from reporter.runctl.server import RequestFailed, StatusServer
+from reporter.runctl.server import RequestFailed, StatusServer, refusal
 
 _PIECE = 256 * 1024
 _SILENCE = 60.0  # seconds without a byte

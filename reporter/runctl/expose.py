@@ -5,35 +5,33 @@ import base64
 import math
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from reporter.cli.cluster import TIMEOUT, words
 from reporter.cli.exits import CannotTell, Unusable
-from reporter.common.objects import section, text
+from reporter.common.objects import items, number, section, text
 from reporter.errors import Forbidden, KubeError, NotFound
 from reporter.run.connection_file import ConnectionFile, UnusableFile
 from reporter.run.duration import longest
-from reporter.run.options import RunOptions, StatusTls, status_name
 from reporter.run.pod_status import ReadOutcome
-from reporter.runctl.by_http import ByHttp
 from reporter.runctl.connection_file import (
     create_connection,
     own_place,
     read_connection,
-    remove_connection,
     write_connection,
 )
 from reporter.runctl.origin import by_connection
-from reporter.runctl.outside import balancer_urls, inside_url, node_urls, status_host
 from reporter.runctl.run_status import find_aggregator
+from reporter.runctl.server import ByHttp
+from reporter.runctl.spec import STATUS_PORT, RunSpec, StatusTls, status_name
 
 if TYPE_CHECKING:
     from reporter.kube.api import KubeApi
 
-AFTERWARDS: Final = 48 * 3600.0
+_AFTERWARDS: Final = 48 * 3600.0
 """Seconds for which the certificates are good after the last plugin: for the results."""
 _NEEDS = "--expose requires the extra [aggregator] of the package: {} is not installed"
 _LATER: Final = """\
@@ -46,7 +44,6 @@ _PAUSE: Final = 0.5
 
 
 def arguments(group: Any) -> None:
-    """Declare the options."""
     group.add_argument(
         "--expose",
         choices=("nodeport", "loadbalancer"),
@@ -86,16 +83,9 @@ class Access:
         """Say that there is such a file already."""
         return [self._exists()] if os.path.lexists(self.path) else []
 
-    def remove(self) -> str:
-        """Remove the connection file: there is no run. Return why it is still there, if it is."""
-        return remove_connection(self.path)
-
     def point_to(self, url: str) -> None:
-        """Put the address into the connection file. Raises CannotTell."""
-        try:
-            write_connection(self.path, replace(self.connection, address=url))
-        except OSError as error:
-            raise CannotTell(f"cannot write {self.path}: {error.strerror}") from None
+        """Put the address into the connection file. Raises OSError."""
+        write_connection(self.path, replace(self.connection, address=url))
 
     def trouble(self, url: str) -> str:
         """Return why the status is not reached there; nothing if it is."""
@@ -110,8 +100,8 @@ class Access:
         return f"{self.path} exists: delete it, or name another file with --connection"
 
 
-def access(
-    options: argparse.Namespace, chosen: RunOptions, environ: Mapping[str, str] = os.environ
+def make_access(
+    options: argparse.Namespace, spec: RunSpec, environ: Mapping[str, str] = os.environ
 ) -> Access:
     """Make the certificates of the run's status listener and of its readers. Raises CannotTell."""
     try:
@@ -121,9 +111,9 @@ def access(
     path = options.connection or own_place(environ)
     if path is None:
         raise CannotTell("no home directory found: set --connection")
-    run, namespace, now = chosen.run, chosen.namespace, time.time()
-    name = status_host(run, namespace)
-    seconds = longest(chosen.plan, chosen.launch) + AFTERWARDS
+    run, namespace, now = spec.run, spec.namespace, time.time()
+    name = _status_host(run, namespace)
+    seconds = longest(spec.plan, spec.launch) + _AFTERWARDS
     # Whoever makes a port-forward with other programs connects to this machine.
     made = issue_status([name, "localhost", "127.0.0.1", "::1"], now=now, seconds=seconds)
     connection = ConnectionFile(
@@ -142,8 +132,8 @@ def access(
 
 def publish(
     api: "KubeApi",
-    chosen: RunOptions,
-    kept: Access,
+    spec: RunSpec,
+    access: Access,
     tell: Callable[[str], None],
     *,
     patience: float,
@@ -154,34 +144,34 @@ def publish(
     end, settled = clock() + patience, None
     while True:
         try:
-            found, trouble = _urls(api, chosen), ""
+            found, trouble = _urls(api, spec), ""
         except KubeError as error:
             found, trouble = [], words(error)
         if found:
             settled = settled or min(end, clock() + _SETTLING)
-            reached = next((url for url in found if not kept.trouble(url)), "")
+            reached = next((url for url in found if not access.trouble(url)), "")
             if reached or clock() >= settled:
-                _point(kept, reached or found[0], tell)
+                _point(access, reached or found[0], tell)
                 if not reached:
-                    tell(f"it is not reachable from here: {kept.trouble(found[0])}")
+                    tell(f"it is not reachable from here: {access.trouble(found[0])}")
                 return
         elif clock() >= end:
-            why = trouble or f"service/{status_name(chosen.run)} has no address yet"
-            name = status_name(chosen.run)
+            why = trouble or f"service/{status_name(spec.run)} has no address yet"
+            name = status_name(spec.run)
             tell(why)
-            tell(_LATER.format(name=name, namespace=chosen.namespace, path=kept.path))
+            tell(_LATER.format(name=name, namespace=spec.namespace, path=access.path))
             return
         sleep(_PAUSE)
 
 
-def _point(kept: Access, url: str, tell: Callable[[str], None]) -> None:
+def _point(access: Access, url: str, tell: Callable[[str], None]) -> None:
     try:
-        kept.point_to(url)
-    except CannotTell as error:
-        tell(str(error))
-        tell(f"the status is at {url}; set host_address in {kept.path} to it")
+        access.point_to(url)
+    except OSError as error:
+        tell(f"cannot write {access.path}: {error.strerror}")
+        tell(f"the status is at {url}; set host_address in {access.path} to it")
         return
-    tell(f"the status is at {url}; connection file: {kept.path}")
+    tell(f"the status is at {url}; connection file: {access.path}")
 
 
 def file_of(
@@ -193,7 +183,7 @@ def file_of(
         return None
     try:
         kept = read_connection(path, now=time.time(), max_age=math.inf)
-        if kept.server_name != status_host(run, namespace):
+        if kept.server_name != _status_host(run, namespace):
             return None
         secret = api.get("Secret", namespace, status_name(run), timeout=TIMEOUT)
     except (OSError, UnusableFile, KubeError):
@@ -203,34 +193,67 @@ def file_of(
     return path if text(section(secret, "data"), "ca.crt") == authority else None
 
 
-def opens_nothing(api: "KubeApi", namespace: str, run: str) -> bool:
-    """Return whether the certificates of the run's status listener have gone."""
-    try:
-        api.get("Secret", namespace, status_name(run), timeout=TIMEOUT)
-    except NotFound:
-        return True
-    except KubeError:
-        return False
-    return False
-
-
-def printed(chosen: RunOptions, kept: Access, options: argparse.Namespace) -> list[str]:
+def dry_run_notes(spec: RunSpec, access: Access, options: argparse.Namespace) -> list[str]:
     """Return what somebody has to know who prints the objects instead of creating them."""
-    name = status_name(chosen.run)
+    name = status_name(spec.run)
     told = [f"secret/{name} has the key of the status listener: keep the output private"]
     if options.connection is None:
         return [*told, "no connection file is written; --connection FILE writes one"]
-    return [*told, _LATER.format(name=name, namespace=chosen.namespace, path=kept.path)]
+    return [*told, _LATER.format(name=name, namespace=spec.namespace, path=access.path)]
 
 
-def _urls(api: "KubeApi", chosen: RunOptions) -> list[str]:
+def _urls(api: "KubeApi", spec: RunSpec) -> list[str]:
     """Return where the Service is reached, as far as that is known. Raises KubeError."""
-    service = api.get("Service", chosen.namespace, status_name(chosen.run), timeout=TIMEOUT)
-    if chosen.expose == "loadbalancer":
+    service = api.get("Service", spec.namespace, status_name(spec.run), timeout=TIMEOUT)
+    if spec.expose == "loadbalancer":
         return balancer_urls(service)
-    pod, _ = find_aggregator(api, chosen.namespace, run=chosen.run, timeout=TIMEOUT)
+    pod, _ = find_aggregator(api, spec.namespace, run=spec.run, timeout=TIMEOUT)
     try:
         node = api.get("Node", None, text(section(pod, "spec"), "nodeName"), timeout=TIMEOUT)
     except (Forbidden, NotFound):
         node = {}
     return node_urls(service, pod, node)
+
+
+def _status_host(run: str, namespace: str) -> str:
+    """Return the name in the status certificate, which is that of the Service in the cluster."""
+    return f"{status_name(run)}.{namespace}.svc"
+
+
+def inside_url(run: str, namespace: str) -> str:
+    """Return where Pods of the cluster reach it."""
+    return _url(_status_host(run, namespace), STATUS_PORT)
+
+
+def node_urls(
+    service: Mapping[str, Any], pod: Mapping[str, Any], node: Mapping[str, Any]
+) -> list[str]:
+    """Return the URLs of a Service of the type NodePort on the aggregator's node, the best first.
+
+    Nothing while no port is allotted. Without the Node the Pod says one of its addresses.
+    """
+    ports = [number(each, "nodePort") for each in items(section(service, "spec"), "ports")]
+    found = [
+        text(each, "address")
+        for kind in ("ExternalIP", "InternalIP")
+        for each in items(section(node, "status"), "addresses")
+        if text(each, "type") == kind
+    ]
+    found.append(text(section(pod, "status"), "hostIP"))
+    return _of_hosts(found, ports)
+
+
+def balancer_urls(service: Mapping[str, Any]) -> list[str]:
+    """Return the URLs of a Service of the type LoadBalancer; nothing while it has no address."""
+    ingress = items(section(service, "status", "loadBalancer"), "ingress")
+    hosts = [text(each, "ip") or text(each, "hostname") for each in ingress]
+    return _of_hosts(hosts, [STATUS_PORT])
+
+
+def _of_hosts(hosts: Iterable[str], ports: Iterable[int | None]) -> list[str]:
+    known = list(dict.fromkeys(filter(None, hosts)))
+    return [_url(host, port) for port in ports if port for host in known]
+
+
+def _url(host: str, port: int) -> str:
+    return f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"

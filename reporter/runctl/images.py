@@ -2,11 +2,11 @@
 
 import argparse
 
-from reporter.cli.exits import GOOD
+from reporter.cli.exits import GOOD, Unusable
 from reporter.cli.options import image_argument
 from reporter.cli.output import tell
 from reporter.run.definition import KUBERNETES_VERSION
-from reporter.runctl.definitions import definition_options, load_chosen
+from reporter.runctl.definitions import definition_options, read_chosen
 
 DESCRIPTION = """\
 Lists the images that a run of plugins needs, one per line: those of the plugin definitions, and the
@@ -18,7 +18,6 @@ exit codes:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
     definition_options(parser)
     image_argument(parser)
     parser.add_argument(
@@ -32,7 +31,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print the images, sorted."""
     images = {options.image}
-    for definition in load_chosen(options):
+    definitions, problems = read_chosen(options)
+    if problems:
+        raise Unusable("\n".join(problems))
+    for definition in definitions:
         images |= definition.images(options.image, options.kubernetes_version)
     for image in sorted(images):
         print(image)

@@ -19,9 +19,10 @@ from reporter.errors import InvalidRequest, KubeError, NotFound, Unavailable
 from reporter.run.names import key_of, selector
 from reporter.run.plan import GLOBAL
 from reporter.run.view import over
-from reporter.runctl.aggregator_pod import CONTAINER
-from reporter.runctl.existing import asked_there, named_run
+from reporter.runctl.cluster_run import named_run, run_there
+from reporter.runctl.follow import Deadline, Looks, once
 from reporter.runctl.log_lines import LogLines
+from reporter.runctl.spec import CONTAINER
 
 if TYPE_CHECKING:
     from reporter.kube.api import KubeApi
@@ -38,7 +39,6 @@ exit codes:
   4    cannot tell: not reachable, forbidden, no such run, no matching Pod, the run was deleted
   130  Ctrl-C"""
 
-_PAUSE: Final = 1.0
 _FIRST: Final = 0.5  # seconds before a stream that was cut is opened again, at first and at most
 _LATEST: Final = 30.0
 _STATUSES: Final = ("initContainerStatuses", "containerStatuses")
@@ -47,7 +47,6 @@ _LONGEST: Final = 64 * 1024  # bytes of a line
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
     parser.add_argument("name", metavar="RUN", help="the run's name, also as run/NAME")
     parser.add_argument("--plugin", metavar="PLUGIN", help="only the Pods of this plugin")
     parser.add_argument("--node", metavar="NODE", help="only the Pods of plugins for this node")
@@ -111,31 +110,28 @@ class Logs:
 
     def follow(self) -> None:
         """Print lines as they come, until the run is over. Raises KubeError."""
-        run = asked_there(self._options, self._namespace, self._run)
+        run = run_there(self._options, self._namespace, self._run)
         threads: dict[_Container, threading.Thread] = {}
-        said = ""
-        while True:
-            look = run.look(entries=False)
+        say = once()
+        # What is in the way of looks is in the way of the logs, too, and said of them.
+        for look in Looks(run, Deadline(None), entries=False, say=lambda _: None):
             try:
                 found, trouble = list(self._containers()), ""
             except Unavailable as error:
-                found, trouble = [], cluster.words(error)
-            if trouble and trouble != said:
-                tell(f"{trouble}; waiting")
-            said = trouble
+                found, trouble = [], f"{cluster.words(error)}; waiting"
+            say(trouble)
             for each in found:
                 if each not in threads:
                     # Daemons: the aggregator's own log ends only with its Pod.
                     threads[each] = threading.Thread(target=self._follow, args=(each,), daemon=True)
                     threads[each].start()
             if look.document is not None and over(look.document):
-                self._over.set()
-                end = time.monotonic() + _LAST_WORDS
-                for each, thread in threads.items():
-                    if not each.aggregators:
-                        thread.join(max(end - time.monotonic(), 0.0))
-                return
-            time.sleep(_PAUSE)
+                break
+        self._over.set()
+        end = time.monotonic() + _LAST_WORDS
+        for each, thread in threads.items():
+            if not each.aggregators:
+                thread.join(max(end - time.monotonic(), 0.0))
 
     def _containers(self) -> Iterator[_Container]:
         """Yield all that have begun to write and were asked for."""
@@ -218,16 +214,13 @@ class Logs:
         return _Seen.GONE
 
     def _print(self, container: _Container) -> None:
-        rest = b""
-        stream = self._api.stream_log(self._namespace, container.pod, container.name)
-        for piece in stream:
-            *lines, rest = (rest + piece).split(b"\n")
-            self._put(container, lines)
-            if len(rest) > _LONGEST:
-                self._put(container, [rest])
-                rest = b""
-        if rest:
-            self._put(container, [rest])
+        lines = LogLines(_LONGEST)
+        lines.begin()
+        for piece in self._api.stream_log(
+            self._namespace, container.pod, container.name, stamped=True
+        ):
+            self._put(container, lines.take(piece))
+        self._put(container, lines.flush())
 
     def _whose(self, container: _Container) -> str:
         # `sonobuoy retrieve` finds the aggregator by the name of its container, people do not.

@@ -9,7 +9,7 @@ import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, Protocol
+from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from reporter.cli import cluster
 from reporter.cli.exits import CannotTell
@@ -18,16 +18,16 @@ from reporter.cli.output import tell
 from reporter.common.private_file import as_file
 from reporter.run.connection_file import ConnectionFile, UnusableFile
 from reporter.run.names import is_run_name
-from reporter.run.view import Look
-from reporter.runctl.by_http import ByHttp
 from reporter.runctl.connection_file import TRADITIONAL, own_place, read_connection
-from reporter.runctl.server import ANSWER, StatusServer
-from reporter.runctl.tls import Address
+from reporter.runctl.server import Address, ByHttp, StatusServer
 
 if TYPE_CHECKING:
-    from reporter.runctl.by_cluster import ByCluster
+    from reporter.runctl.cluster_run import ByCluster
 
-HINTS = """\
+Origin: TypeAlias = "ByHttp | ByCluster"
+"""Something that can be asked again and again how a run is."""
+
+_HINTS = """\
 no run given, and none found. Try one of these:
   status-ctl {command} RUN [--context NAME]
       a run in a cluster, started by `status-ctl run`
@@ -41,21 +41,6 @@ _VARIABLES = {"url": "STATUS_CTL_URL", "ca": "STATUS_CTL_CA"} | {
     "cert": "STATUS_CTL_CERT",
     "key": "STATUS_CTL_KEY",
 }
-
-
-class Origin(Protocol):
-    """Something that can be asked again and again how a run is."""
-
-    pause: float
-    """Seconds between two looks that make sense."""
-    name: str
-
-    def look(self, timeout: float = ANSWER, *, entries: bool = True) -> Look:
-        """Ask. Whatever goes wrong is an outcome. Without `entries` they may be left out."""
-
-    @property
-    def server(self) -> StatusServer:
-        """The status listener, once a look has reached it. Raises CannotTell."""
 
 
 def arguments(parser: argparse.ArgumentParser, *, named: bool = True) -> None:
@@ -113,7 +98,7 @@ def choose(
         options.error("--ca, --cert and --key require --url (or STATUS_CTL_URL)")
     match by_flag:
         case ["url"]:
-            return ByHttp(by_url(options, environ))
+            return ByHttp(_by_url(options, environ))
         case ["connection"]:
             return _by_file(Path(options.connection), options)
         case ["namespace"]:
@@ -130,13 +115,13 @@ def choose(
         tell(line)
     if cluster.reachable(environ):
         return by_cluster(options)
-    raise CannotTell(HINTS.format(command=options.command))
+    raise CannotTell(_HINTS.format(command=options.command))
 
 
 def by_cluster(options: argparse.Namespace, run: str = "") -> "ByCluster":
     """Return the run in the cluster, the one named or the one that there is. Raises CannotTell."""
     # Here, because a URL needs none of it.
-    from reporter.runctl.by_cluster import ByCluster
+    from reporter.runctl.cluster_run import ByCluster
 
     return ByCluster(options, run)
 
@@ -149,7 +134,7 @@ def run_name(written: str) -> str:
     return name
 
 
-def by_url(options: argparse.Namespace, environ: Mapping[str, str]) -> StatusServer:
+def _by_url(options: argparse.Namespace, environ: Mapping[str, str]) -> StatusServer:
     """Return the server that options and environment name; a usage error where they are wrong.
 
     With a URL among the options the environment has no say: its certificates are for another one.

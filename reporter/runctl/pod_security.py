@@ -79,14 +79,16 @@ def needed(template: Object) -> tuple[Level, tuple[str, ...]]:
     """Return the level that a Pod template needs, and the fields that need it, each once."""
     spec = section(template, "spec")
     containers = [*items(spec, "initContainers"), *items(spec, "containers")]
-    not_baseline = list(dict.fromkeys(_beyond_baseline(template, spec, containers)))
+    not_baseline = list(dict.fromkeys(_needs_privileged(template, spec, containers)))
     if not_baseline:
         return "privileged", tuple(not_baseline)
-    not_restricted = list(dict.fromkeys(_beyond_restricted(spec, containers)))
+    not_restricted = list(dict.fromkeys(_needs_baseline(spec, containers)))
     return ("baseline", tuple(not_restricted)) if not_restricted else ("restricted", ())
 
 
-def _beyond_baseline(template: Object, spec: Object, containers: Sequence[Object]) -> Iterator[str]:
+def _needs_privileged(
+    template: Object, spec: Object, containers: Sequence[Object]
+) -> Iterator[str]:
     yield from (name for name in ("hostNetwork", "hostPID", "hostIPC") if spec.get(name))
     if any("hostPath" in volume for volume in items(spec, "volumes")):
         yield "hostPath"
@@ -139,7 +141,7 @@ def _hosts(container: Object) -> Iterator[str]:
         yield "host of a probe or hook"
 
 
-def _beyond_restricted(spec: Object, containers: Iterable[Object]) -> Iterator[str]:
+def _needs_baseline(spec: Object, containers: Iterable[Object]) -> Iterator[str]:
     whole = section(spec, "securityContext")
     if any(not _VOLUMES & volume.keys() for volume in items(spec, "volumes")):
         yield "volumes"

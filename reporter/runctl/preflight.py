@@ -6,37 +6,33 @@ accounts that do not exist. All answers together are the answer.
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Final
 
 from reporter.cli.cluster import TIMEOUT, words
 from reporter.common.objects import items, section, text
 from reporter.errors import AlreadyExists, Forbidden, KubeError, NotFound
-from reporter.runctl.create import INSTEAD, Object, advice, place, shown
+from reporter.launch.job import job
+from reporter.run.names import RUN_LABEL
+from reporter.run.spec import RunLocation
+from reporter.runctl.cluster_run import is_gone
+from reporter.runctl.objects import Object, display_name, namespace_of, objects
+from reporter.runctl.spec import OWN_NAMESPACE, RunSpec
 
 if TYPE_CHECKING:
     from reporter.kube.api import KubeApi
 
-AT_ONCE = 8
-ACCOUNT = "default"
-_ACCOUNT_WAIT = 15.0  # seconds in which a new namespace gets its account
-_PAUSE = 0.05
-_NODES = 20
-_STRANGERS = "app.kubernetes.io/part-of!=status-reporter"
-
-
-@dataclass(frozen=True, slots=True)
-class Template:
-    """A Pod template and whose it is, as `plugin cis`.
-
-    `made_by` is the Job that will make such a Pod, where it is no object of its own.
-    """
-
-    whose: str
-    pod: Object
-    made_by: Object | None = None
+AT_ONCE: Final = 8
+INSTEAD: Final = "; -n uses a namespace that exists"
+_ACCOUNT: Final = "default"
+_ACCOUNT_WAIT: Final = 15.0  # seconds in which a new namespace gets its account
+_PAUSE: Final = 0.05
+_NODES: Final = 20
+_STRANGERS: Final = "app.kubernetes.io/part-of!=status-reporter"
+_NO_NAMESPACE: Final = 'namespaces "{}" not found'
+_NO_CONDITIONS: Final = "conditions"
 
 
 @dataclass(slots=True)
@@ -59,7 +55,7 @@ def wait_for_account(
     end = clock() + _ACCOUNT_WAIT
     while True:
         try:
-            api.get("ServiceAccount", namespace, ACCOUNT, timeout=TIMEOUT)
+            api.get("ServiceAccount", namespace, _ACCOUNT, timeout=TIMEOUT)
             return
         except NotFound:
             if clock() >= end:
@@ -69,56 +65,69 @@ def wait_for_account(
 
 def check(
     api: "KubeApi",
-    namespace: str,
-    objects: Sequence[Object],
-    templates: Sequence[Template],
-    pull_secrets: Sequence[str],
+    spec: RunSpec,
+    nodes: Sequence[str],
     *,
-    nodes: Sequence[str] = (),
-    shared: bool,
+    in_namespace: bool = True,
+    nothing_there: bool = False,
 ) -> Checked:
-    """Ask all of it at once. `shared` says that the namespace is not the run's own.
+    """Ask all of it at once. Only the first of `nodes`, which were given by name, are looked up.
 
-    Only the first of the `nodes`, which were given by name, are looked up.
+    Unless `in_namespace`, the namespace is still to be made, and what is in it cannot be asked; it
+    may be known that there is `nothing_there`.
     """
+    namespace, given = spec.namespace, spec.launch.pull_secrets
+    wanted = [each for each in objects(spec) if text(each, "kind") != "Namespace"]
+    pods = list(_pods(spec, wanted))
+    if not in_namespace:
+        wanted = [each for each in wanted if namespace_of(each, namespace) != namespace]
+        pods = []
+        given = given if nothing_there else ()
     found = Checked()
-    own = frozenset(
-        text(section(each, "metadata"), "name")
-        for each in objects
-        if text(each, "kind") == "ServiceAccount"
-    )
     with ThreadPoolExecutor(AT_ONCE, "check") as pool:
         answers = [
-            *(pool.submit(_object, api, namespace, each) for each in objects),
-            *(pool.submit(_pod, api, namespace, each, own) for each in templates),
+            *(pool.submit(_object, api, namespace, each) for each in wanted),
+            *(pool.submit(_pod, api, namespace, *each) for each in pods),
             *(
                 pool.submit(_pull_secret, api, namespace, "--image-pull-secret", name)
-                for name in pull_secrets
+                for name in given
             ),
             *(pool.submit(_node, api, name) for name in nodes[:_NODES]),
         ]
         # The kubelet tries without them, and a controller may yet copy them into the namespace.
         doubts = [
             pool.submit(_pull_secret, api, namespace, whose, name)
-            for whose, name in _pull_secrets(templates, pull_secrets)
+            for whose, name in _pull_secrets(pods, given)
         ]
-        strangers = pool.submit(_strangers, api, namespace) if shared else None
+        if in_namespace and not spec.create_namespace:
+            doubts.append(pool.submit(_strangers, api, namespace))
         for answer in answers:
             said = answer.result()
             if _NO_NAMESPACE.format(namespace) in said:
                 # Each answer says it, and one is enough.
                 said = f"there is no namespace {namespace}; --create-namespace creates it"
-            if said == _CONDITIONS:
+            if said == _NO_CONDITIONS:
                 found.conditions = False
             elif said and said not in found.problems:
                 found.problems.append(said)
     found.remarks += [remark for doubt in doubts if (remark := doubt.result())]
-    if strangers is not None and (remark := strangers.result()):
-        found.remarks.append(remark)
     return found
 
 
-def check_namespace(api: "KubeApi", wanted: Object) -> tuple[str, bool]:
+def check_unstarted(api: "KubeApi", spec: RunSpec, nodes: Sequence[str]) -> list[str]:
+    """Say what speaks against a run that is not started anyway; create nothing.
+
+    So of a namespace that it would make, it is not known what is refused in it.
+    """
+    if not spec.create_namespace:
+        return check(api, spec, nodes).problems
+    (namespace,) = (each for each in objects(spec) if text(each, "kind") == "Namespace")
+    trouble, free = _check_namespace(api, namespace)
+    found = check(api, spec, nodes, in_namespace=False, nothing_there=free)
+    return [*filter(None, [trouble]), *found.problems]
+
+
+def _check_namespace(api: "KubeApi", wanted: Object) -> tuple[str, bool]:
     """Say what speaks against a new namespace, and whether it could be made now.
 
     One of that name that is being deleted is waited for, so nothing speaks against it.
@@ -132,20 +141,60 @@ def check_namespace(api: "KubeApi", wanted: Object) -> tuple[str, bool]:
         except KubeError:
             standing = {}
         going = "deletionTimestamp" in section(standing, "metadata")
-        return "" if going else f"{shown(wanted)}: {words(error)}; {advice(wanted)}", False
+        return "" if going else f"{display_name(wanted)}: {words(error)}; {advice(wanted)}", False
     except KubeError as error:
         instead = INSTEAD if isinstance(error, Forbidden) else ""
-        return f"{shown(wanted)}: {words(error)}{instead}", False
+        return f"{display_name(wanted)}: {words(error)}{instead}", False
     return "", True
 
 
-_CONDITIONS = "conditions"
-_NO_NAMESPACE = 'namespaces "{}" not found'
+def advice(wanted: Object) -> str:
+    """Say what to do where an object of that name exists."""
+    metadata = section(wanted, "metadata")
+    own = OWN_NAMESPACE.format(run=section(metadata, "labels").get(RUN_LABEL))
+    if text(wanted, "kind") == "Namespace" and text(metadata, "name") != own:
+        return "leave out --create-namespace to use it"
+    return "choose another --name, or delete the run that uses it"
+
+
+def _pods(spec: RunSpec, made: Sequence[Object]) -> Iterator[tuple[str, Object, Object | None]]:
+    """Yield whose they are, as `plugin cis`, a Pod of the aggregator and of each plugin, and what
+    will make it, where that is no object of its own."""
+    own = {
+        text(section(each, "metadata"), "name")
+        for each in made
+        if text(each, "kind") == "ServiceAccount"
+    }
+    for each in made:
+        if text(each, "kind") in {"StatefulSet", "Job"}:
+            claims = [
+                {"name": text(section(claim, "metadata"), "name"), "emptyDir": {}}
+                for claim in items(section(each, "spec"), "volumeClaimTemplates")
+            ]
+            yield "the aggregator", _pod_of(each, own, claims), None
+    url = f"https://{spec.run}.{spec.namespace}.svc:8080"
+    where = RunLocation(spec.run, spec.namespace, None, url)
+    for at, plugin in enumerate(spec.plan.plugins):
+        timeout = spec.plan.timeout_of(plugin.name)
+        one = job(where, spec.launch, plugin, plugin.keys[0], index=at, timeout=timeout)
+        yield f"plugin {plugin.name}", _pod_of(one, own), one
+
+
+def _pod_of(maker: Object, own: Container[str], claims: Sequence[Object] = ()) -> Object:
+    """Return a Pod of its template; accounts that are the run's `own` do not exist yet."""
+    template = section(maker, "spec", "template")
+    spec = dict(section(template, "spec"))
+    if claims:
+        spec["volumes"] = [*items(spec, "volumes"), *claims]
+    if text(spec, "serviceAccountName") in own:
+        spec["serviceAccountName"] = _ACCOUNT  # what is refused for an account is refused for any
+    metadata = {**section(template, "metadata"), "name": "status-reporter-check"}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
 def _object(api: "KubeApi", namespace: str, wanted: Object) -> str:
     kind = text(wanted, "kind")
-    name, where = shown(wanted, namespace), place(wanted, namespace)
+    name, where = display_name(wanted, namespace), namespace_of(wanted, namespace)
     try:
         api.create(kind, where, wanted, dry_run=True, timeout=TIMEOUT)
     except NotFound as error:
@@ -161,7 +210,7 @@ def _object(api: "KubeApi", namespace: str, wanted: Object) -> str:
         return f"{name}: {words(error)}; {advice(wanted)}"
     except Forbidden as error:
         if kind == "Role" and _without_conditions(api, namespace, wanted):
-            return _CONDITIONS
+            return _NO_CONDITIONS
         return f"{name}: {words(error)}"
     except KubeError as error:
         return f"{name}: {words(error)}"
@@ -184,53 +233,34 @@ def _without_conditions(api: "KubeApi", namespace: str, role: Object) -> bool:
     return True
 
 
-def _pod(api: "KubeApi", namespace: str, template: Template, own: frozenset[str]) -> str:
-    spec = dict(section(template.pod, "spec"))
-    if text(spec, "serviceAccountName") in own:
-        # It does not exist yet, and what is refused for an account is refused for any.
-        spec["serviceAccountName"] = ACCOUNT
-    metadata: Mapping[str, Any] = section(template.pod, "metadata")
-    body = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {**metadata, "name": "status-reporter-check"},
-        "spec": spec,
-    }
+def _pod(api: "KubeApi", namespace: str, whose: str, pod: Object, maker: Object | None) -> str:
     # A mistake in the Pod would be reported for its maker again.
-    for each in filter(None, (body, template.made_by)):
+    for each in filter(None, (pod, maker)):
         kind = text(each, "kind")
         try:
             api.create(kind, namespace, each, dry_run=True, timeout=TIMEOUT)
         except KubeError as error:
-            return f"{template.whose}: its {kind} would be refused: {words(error)}"
+            return f"{whose}: its {kind} would be refused: {words(error)}"
     return ""
 
 
-def _pull_secrets(templates: Sequence[Template], given: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield whose they are, and their names: what templates have beside those of the option."""
-    for template in templates:
-        for each in items(section(template.pod, "spec"), "imagePullSecrets"):
+def _pull_secrets(
+    pods: Sequence[tuple[str, Object, Object | None]], given: Sequence[str]
+) -> Iterator[tuple[str, str]]:
+    """Yield whose they are, and their names: what Pods have beside those of the option."""
+    for whose, pod, _ in pods:
+        for each in items(section(pod, "spec"), "imagePullSecrets"):
             if (name := text(each, "name")) and name not in given:
-                yield f"{template.whose}: imagePullSecrets", name
+                yield f"{whose}: imagePullSecrets", name
 
 
 def _pull_secret(api: "KubeApi", namespace: str, whose: str, name: str) -> str:
     said = f"{whose} {name}: there is no such Secret in namespace {namespace}"
-    return said if _missing(api, "Secret", namespace, name) else ""
+    return said if is_gone(api, "Secret", namespace, name) else ""
 
 
 def _node(api: "KubeApi", name: str) -> str:
-    return f"--node {name}: there is no such node" if _missing(api, "Node", None, name) else ""
-
-
-def _missing(api: "KubeApi", kind: str, namespace: str | None, name: str) -> bool:
-    try:
-        api.get(kind, namespace, name, timeout=TIMEOUT)
-    except NotFound:
-        return True
-    except KubeError:
-        return False  # without permission to read it, it can be named all the same
-    return False
+    return f"--node {name}: there is no such node" if is_gone(api, "Node", None, name) else ""
 
 
 def _strangers(api: "KubeApi", namespace: str) -> str:

@@ -14,8 +14,9 @@ from reporter.jobs.finding import Finding, Weight
 from reporter.jobs.reporter_log import complaints
 from reporter.run.names import selector
 from reporter.run.pod_status import newest_first
-from reporter.runctl.aggregator_pod import CONTAINER, EVERY_RUN
-from reporter.runctl.create import Object
+from reporter.runctl.cluster_run import exists
+from reporter.runctl.objects import Object
+from reporter.runctl.spec import CONTAINER, EVERY_RUN, RunSpec
 
 if TYPE_CHECKING:
     from reporter.kube.api import KubeApi
@@ -42,8 +43,8 @@ _IMAGE = (
 
 
 @dataclass(frozen=True, slots=True)
-class Time:
-    """The clocks of a wait: monotonic, of the wall, and how to pass time."""
+class Clocks:
+    """Monotonic, of the wall, and how to pass time."""
 
     clock: Callable[[], float] = time.monotonic
     wall: Callable[[], float] = time.time
@@ -52,45 +53,38 @@ class Time:
 
 def wait_ready(
     api: "KubeApi",
-    namespace: str,
-    run: str,
+    spec: RunSpec,
     tell: Callable[[str], None],
     *,
     patience: float = PATIENCE,
-    ends: bool = False,
-    times: Time | None = None,
+    clocks: Clocks | None = None,
 ) -> list[str]:
     """Return nothing once the run's aggregator is ready, else why not after `patience` seconds.
 
-    That is earlier where an image cannot be pulled. An aggregator that `ends` is a Job's, and may
-    have ended with its verdict before anybody saw it ready.
+    That is earlier where an image cannot be pulled.
 
     Obstacles are reported as soon as they are known, each line once. Raises Forbidden without
     permission to read the Pod: then waiting is useless.
     """
-    times = times or Time()
-    began, told, seen = times.clock(), set[str](), False
+    clocks = clocks or Clocks()
+    began, told, seen = clocks.clock(), set[str](), False
     unpulled: float | None = None  # since when
-    kind = "Job" if ends else "StatefulSet"
+    kind = "Job" if spec.exit else "StatefulSet"
     while True:
-        late = times.clock() >= began + patience
-        settled = late or times.clock() >= began + _SETTLED
+        late = clocks.clock() >= began + patience
+        settled = late or clocks.clock() >= began + _SETTLED
         try:
-            pod = _job_pod(api, namespace, run) if ends else _pod(api, namespace, run)
-            stays = pod is not None and "deletionTimestamp" not in section(pod, "metadata")
-            if pod is not None and stays and (_ready(pod) or (ends and _has_verdict(pod))):
-                return []
-            if pod is not None and ends and (said := _refused(pod)):
-                return said
-            if pod is None and seen and not _exists(api, kind, namespace, run):
+            pod = _pod(api, spec)
+            if pod is not None and (end := _end(pod, exits=spec.exit)) is not None:
+                return end
+            if pod is None and seen and not exists(api, kind, spec.namespace, spec.run):
                 return ["the run was deleted meanwhile"]
             seen = seen or pod is not None
-            maker = f"involvedObject.kind={kind},involvedObject.name={run}"
-            findings = list(_in_the_way(api, namespace, maker, pod, times.wall()))
+            findings = list(_in_the_way(api, spec, pod, clocks.wall()))
             if not any(finding.code == "image-trouble" for finding in findings):
                 unpulled = None
             elif unpulled is None:
-                unpulled = times.clock()
+                unpulled = clocks.clock()
             found = [
                 line
                 for finding in findings
@@ -98,52 +92,48 @@ def wait_ready(
                 for line in _lines(finding, pod)
             ]
             if settled and pod is not None:
-                found += _claim(api, namespace, run if ends else f"data-{run}-0")
-            if unpulled is not None and times.clock() >= unpulled + _UNPULLED:
+                found += _claim(api, spec)
+            if unpulled is not None and clocks.clock() >= unpulled + _UNPULLED:
                 return found
         except Forbidden:
             raise
         except KubeError as error:
             found = [words(error)]
         if late:
-            return found or [f"the Pod {run}-{'*' if ends else '0'} has not become ready"]
+            name = f"{spec.run}-{'*' if spec.exit else '0'}"
+            return found or [f"the Pod {name} has not become ready"]
         for line in found:
             if line not in told:
                 told.add(line)
                 tell(line)
-        times.sleep(_LATER if settled else _PAUSE)
+        clocks.sleep(_LATER if settled else _PAUSE)
 
 
-def _exists(api: "KubeApi", kind: str, namespace: str, name: str) -> bool:
+def _pod(api: "KubeApi", spec: RunSpec) -> Object | None:
+    if spec.exit:
+        own = f"{selector(spec.run)},{EVERY_RUN}"
+        pods = newest_first(list(api.list_all("Pod", spec.namespace, own, timeout=TIMEOUT)))
+        return pods[0] if pods else None
     try:
-        api.get(kind, namespace, name, timeout=TIMEOUT)
-    except NotFound:
-        return False
-    return True
-
-
-def _pod(api: "KubeApi", namespace: str, run: str) -> Object | None:
-    try:
-        return api.get("Pod", namespace, f"{run}-0", timeout=TIMEOUT)
+        return api.get("Pod", spec.namespace, f"{spec.run}-0", timeout=TIMEOUT)
     except NotFound:
         return None
 
 
-def _job_pod(api: "KubeApi", namespace: str, run: str) -> Object | None:
-    own = f"{selector(run)},{EVERY_RUN}"
-    pods = newest_first(list(api.list_all("Pod", namespace, own, timeout=TIMEOUT)))
-    return pods[0] if pods else None
+def _end(pod: Object, *, exits: bool) -> list[str] | None:
+    """Return nothing of an aggregator that is ready, why one has ended, and None to wait on.
 
-
-def _has_verdict(pod: Object) -> bool:
-    return _exit_code(pod) in {0, 1}
-
-
-def _refused(pod: Object) -> list[str]:
-    """Return why an aggregator has ended for good: its settings are wrong, as the URL may be."""
-    if _exit_code(pod) != USAGE:
-        return []
-    return _complaints(pod, "state") or ["its settings are not valid"]
+    One that `exits` may have ended with its verdict before anybody saw it ready.
+    """
+    code = _exit_code(pod) if exits else None
+    if code == USAGE:  # for good: its settings are wrong, as the URL may be
+        return _complaints(pod, "state") or ["its settings are not valid"]
+    going = "deletionTimestamp" in section(pod, "metadata")
+    ready = any(
+        text(each, "type") == "Ready" and text(each, "status") == "True"
+        for each in items(section(pod, "status"), "conditions")
+    )
+    return [] if not going and (ready or code in {0, 1}) else None
 
 
 def _exit_code(pod: Object) -> int | None:
@@ -161,23 +151,16 @@ def _complaints(pod: Object, state: str) -> list[str]:
     ]
 
 
-def _ready(pod: Object) -> bool:
-    return any(
-        text(each, "type") == "Ready" and text(each, "status") == "True"
-        for each in items(section(pod, "status"), "conditions")
-    )
-
-
-def _in_the_way(
-    api: "KubeApi", namespace: str, maker: str, pod: Object | None, now: float
-) -> Iterator[Finding]:
+def _in_the_way(api: "KubeApi", spec: RunSpec, pod: Object | None, now: float) -> Iterator[Finding]:
     if pod is None:
-        for event in _events(api, namespace, maker):
+        kind = "Job" if spec.exit else "StatefulSet"
+        maker = f"involvedObject.kind={kind},involvedObject.name={spec.run}"
+        for event in _events(api, spec.namespace, maker):
             if text(event, "reason") == "FailedCreate":
                 yield Finding("refused", Weight.PROBLEM, text(event, "message"))
         return
     uid = text(section(pod, "metadata"), "uid")
-    events = _events(api, namespace, f"involvedObject.uid={uid}")
+    events = _events(api, spec.namespace, f"involvedObject.uid={uid}")
     for finding in check_pod(PodView(pod, now, events)):
         if finding.weight is not Weight.INFO:
             yield finding
@@ -205,9 +188,10 @@ def _lines(finding: Finding, pod: Object | None) -> list[str]:
     return [line for line in said if line]
 
 
-def _claim(api: "KubeApi", namespace: str, name: str) -> list[str]:
+def _claim(api: "KubeApi", spec: RunSpec) -> list[str]:
+    name = spec.run if spec.exit else f"data-{spec.run}-0"
     try:
-        claim = api.get("PersistentVolumeClaim", namespace, name, timeout=TIMEOUT)
+        claim = api.get("PersistentVolumeClaim", spec.namespace, name, timeout=TIMEOUT)
     except KubeError:
         return []
     pending = text(section(claim, "status"), "phase") == "Pending"

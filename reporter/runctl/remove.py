@@ -4,37 +4,44 @@ Level-based: what is listed is deleted, until nothing is listed any more. So it 
 and repeated, and what somebody made meanwhile goes too.
 """
 
+import re
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from enum import Enum
-from typing import TYPE_CHECKING, Any, Final
+from contextlib import closing
+from enum import IntEnum
+from itertools import groupby
+from typing import TYPE_CHECKING, Final
 
 from reporter.cli.cluster import TIMEOUT, words
-from reporter.common.objects import section, text
+from reporter.cli.output import tell
+from reporter.common.objects import items, section, text
 from reporter.errors import Conflict, Forbidden, KubeError, NotFound
-from reporter.run.names import belongs, own_grace, selector
-from reporter.runctl.aggregator_pod import EVERY_RUN
-from reporter.runctl.cluster_rights import PLAN, Beyond
-from reporter.runctl.create import CREATION, NOT_NAMESPACED, place, shown
-from reporter.runctl.namespace import in_the_way
-from reporter.runctl.run_objects import CREATED_BY
+from reporter.kube.resources import Resource
+from reporter.run.names import (
+    CLUSTER,
+    ELSEWHERE,
+    NAMESPACE_LABEL,
+    belongs,
+    own_grace,
+    selector,
+)
+from reporter.runctl.objects import PLAN, Object, created_by, display_name, namespace_of
+from reporter.runctl.spec import CREATED_BY, EVERY_RUN
 
 if TYPE_CHECKING:
     from reporter.kube.api import KubeApi
+    from reporter.kube.reading import Reading
 
-PATIENCE = 120.0
-_PAUSE = 0.25
-_QUIET = 10.0  # seconds after which it is said what is waited for
+PATIENCE: Final = 120.0
+_PAUSE: Final = 0.25
+_QUIET: Final = 10.0  # seconds after which it is said what is waited for
 _GRACE: Final = 5
 """Seconds of grace for an aggregator: what it has still to store is deleted with it.
 
 One that is only just starting has no signal handler yet, and would use up all of its usual grace.
 """
-_AT_ONCE = 8
-_LOCK: Final = PLAN
-"""The plan is the last to go: while it is there, nobody starts another run of that name."""
+_AT_ONCE: Final = 8
 _KINDS: Final = (
     "Job",
     "Pod",
@@ -48,14 +55,18 @@ _KINDS: Final = (
 )
 _CREATED: Final = ("StatefulSet", *(each for each in _KINDS if each != "Pod"))
 """Kinds of what `run` creates."""
-
-
-@dataclass(slots=True)
-class Times:
-    """How time is told and passed."""
-
-    clock: Callable[[], float] = time.monotonic
-    sleep: Callable[[float], None] = time.sleep
+_CLUSTER_RIGHTS: Final = ("ClusterRoleBinding", "ClusterRole")
+_RIGHTS: Final = (*_CLUSTER_RIGHTS, "RoleBinding", "Role")
+_NAMED: Final = 3
+_GIVEN: Final = re.compile(
+    r"serviceaccounts/(default|builder|deployer)"
+    r"|configmaps/(kube-root-ca\.crt|openshift-service-ca\.crt|istio-ca-root-cert)"
+    r"|secrets/(default|builder|deployer)-(dockercfg|token)-[a-z0-9]{5}"
+    r"|rolebindings\.(rbac\.authorization\.k8s\.io|authorization\.openshift\.io)/system:.+"
+)
+"""What every namespace has: in Kubernetes, in OpenShift, with Istio."""
+_NEEDED: Final = frozenset({"list", "delete"})
+"""What cannot be deleted is a view of other things, such as the metrics of Pods."""
 
 
 class Removal:
@@ -70,23 +81,21 @@ class Removal:
         namespace: str,
         run: str,
         *,
-        tell: Callable[[str], None],
         patience: float = PATIENCE,
-        times: Times | None = None,
         unseen_too: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._api, self._namespace, self._run = api, namespace, run
-        self._times = times or Times()
-        self._tell, self._quiet = tell, self._times.clock() + _QUIET
-        self._end = self._times.clock() + patience
+        self._clock, self._sleep = clock, sleep
+        self._quiet, self._end = clock() + _QUIET, clock() + patience
         self._refused: dict[str, str] = {}
         self._unread: dict[str, str] = {}
-        self._beyond = Beyond(api, namespace, run)
-        self._unseen_too = unseen_too
+        self._rights, self._unseen_too = RightsElsewhere(api, namespace, run), unseen_too
         self.removed: dict[str, int] = {}
         """How many objects of each kind there were."""
         self._seen: set[tuple[str, str]] = set()
-        self._drawn: set[str] = set()
+        self._creations: set[str] = set()
         """What the commands that have created the plan have drawn at random."""
 
     def aggregator(self) -> list[str]:
@@ -106,7 +115,7 @@ class Removal:
             self._until_gone(
                 # Nobody keeps the rights that a snapshot had.
                 lambda: [
-                    *self._noted(self._beyond.listed()),
+                    *self._noted(self._rights.listed()),
                     *(each for kind in _KINDS for each in self._listed(kind)),
                 ]
             )
@@ -126,13 +135,13 @@ class Removal:
         if text(section(found, "metadata", "annotations"), CREATED_BY) != self._run:
             return []
         name = f"namespace/{self._namespace}"
-        if why := in_the_way(self._api.reading(), self._namespace, self._run):
+        if why := _in_the_way(self._api.reading(), self._namespace, self._run):
             return [f"{name}: {why}"]
         return self._until_gone(lambda: self._one("Namespace", self._namespace))
 
     def unseen(self) -> list[str]:
         """Return where rights may remain in namespaces that may be gone, and cannot be seen."""
-        return [f"{what}: cannot be seen: {why}" for what, why in self._beyond.unsure.items()]
+        return [f"{what}: cannot be seen: {why}" for what, why in self._rights.unsure.items()]
 
     def _until_gone(self, listed: Callable[[], list["_Found"]]) -> list[str]:
         while True:
@@ -142,23 +151,22 @@ class Removal:
             except KubeError as error:
                 found, trouble = [], words(error)
             if not found and not trouble:
-                unread = self._beyond.unread | self._unread
+                unread = self._rights.unread | self._unread
                 left = [f"{what}: {why}" for what, why in unread.items()]
                 return left if self._unseen_too else left + self.unseen()
             with ThreadPoolExecutor(_AT_ONCE, "delete") as pool:
-                for turn in _Turn:
-                    listed_now = (each for each in found if each.turn is turn)
-                    list(pool.map(self._delete, (each for each in listed_now if not each.deleting)))
-            if self._times.clock() >= self._end:
+                for _, turn in groupby(sorted(found, key=_Found.turn), _Found.turn):
+                    list(pool.map(self._delete, (each for each in turn if not each.deleting)))
+            if self._clock() >= self._end:
                 return [trouble] if trouble else [self._why(each) for each in found]
-            if self._times.clock() >= self._quiet and found:
+            if self._clock() >= self._quiet and found:
                 self._quiet = self._end
-                self._tell(f"waiting: {self._why(found[0])}")
-            self._times.sleep(_PAUSE)
+                tell(f"waiting: {self._why(found[0])}")
+            self._sleep(_PAUSE)
 
     def _plan(self) -> list["_Found"]:
-        found = self._listed(_LOCK)
-        self._drawn |= {each.drawn for each in found if each.drawn}
+        found = self._listed(PLAN)
+        self._creations |= {each.creation for each in found if each.creation}
         return found
 
     def _created_meanwhile(self) -> list["_Found"]:
@@ -167,43 +175,37 @@ class Removal:
         When it has created everything it looks for the plan: if that was still there, all the rest
         can be seen now. By its name alone it may be of a run that has the name now.
         """
-        if not self._drawn:
+        if not self._creations:
             return []
         listed = [
-            *self._beyond.listed(),
-            *(
-                (kind, each)
-                for kind in _CREATED
-                for each in self._api.list_all(
-                    kind, self._namespace, selector(self._run), timeout=TIMEOUT
-                )
-            ),
+            *self._rights.listed(),
+            *(each for kind in _CREATED for each in self._list(kind, selector(self._run))),
         ]
-        return self._noted((kind, each) for kind, each in listed if _drawn(each) in self._drawn)
+        return self._noted(each for each in listed if created_by(each) in self._creations)
 
     def _listed(self, kind: str, labelled: str = "", grace: int | None = None) -> list["_Found"]:
-        labelled = labelled or selector(self._run)
-        listed = self._api.list_all(kind, self._namespace, labelled, timeout=TIMEOUT)
         try:
-            return self._noted(((kind, each) for each in listed), grace)
+            return self._noted(self._list(kind, labelled or selector(self._run)), grace)
         except Forbidden as error:
             self._unread[f"{kind.lower()}s"] = words(error)
             return []
 
+    def _list(self, kind: str, labelled: str) -> Iterator[Object]:
+        for each in self._api.list_all(kind, self._namespace, labelled, timeout=TIMEOUT):
+            yield {**each, "kind": kind}  # lists do not say it of each
+
     def _one(self, kind: str, name: str) -> list["_Found"]:
-        where = None if kind in NOT_NAMESPACED else self._namespace
+        where = namespace_of({"kind": kind}, self._namespace)
         try:
             found = self._api.get(kind, where, name, timeout=TIMEOUT)
         except NotFound:
             return []
-        return self._noted([(kind, found)])
+        return self._noted([{**found, "kind": kind}])
 
-    def _noted(
-        self, listed: Iterable[tuple[str, Mapping[str, Any]]], grace: int | None = None
-    ) -> list["_Found"]:
+    def _noted(self, listed: Iterable[Object], grace: int | None = None) -> list["_Found"]:
         kept = [
-            _Found(kind, each, self._namespace, grace)
-            for kind, each in listed
+            _Found(each, self._namespace, grace)
+            for each in listed
             if belongs(each, self._run, self._namespace)
         ]
         for each in kept:
@@ -213,9 +215,15 @@ class Removal:
         return kept
 
     def _delete(self, found: "_Found") -> None:
-        kind, where, name = found.kind, found.place, found.name
         try:
-            self._api.delete(kind, where, name, uid=found.uid, grace=found.grace, timeout=TIMEOUT)
+            self._api.delete(
+                found.kind,
+                found.place,
+                found.name,
+                uid=found.uid,
+                grace=found.grace,
+                timeout=TIMEOUT,
+            )
         except (NotFound, Conflict):
             return
         except KubeError as error:
@@ -226,11 +234,7 @@ class Removal:
         return f"{found.shown}: {found.held_by() or refused or 'still there'}"
 
 
-def _drawn(found: Mapping[str, Any]) -> str:
-    return text(section(found, "metadata", "annotations"), CREATION)
-
-
-class _Turn(Enum):
+class _Turn(IntEnum):
     """In which order objects are deleted.
 
     Pods that get less time than usual go before the garbage collector deletes them: no kubelet
@@ -248,21 +252,21 @@ class _Found:
     `grace` is what a Pod gets, in seconds; without it, what a plugin's Pod says itself.
     """
 
-    def __init__(
-        self, kind: str, found: Mapping[str, Any], namespace: str, grace: int | None
-    ) -> None:
-        found = {**found, "kind": kind}  # lists do not say it of each
-        self.place, self.shown = place(found, namespace), shown(found, namespace)
+    def __init__(self, found: Object, namespace: str, grace: int | None) -> None:
+        self.kind, self.creation = text(found, "kind"), created_by(found)
+        self.place, self.shown = namespace_of(found, namespace), display_name(found, namespace)
         self._metadata = section(found, "metadata")
-        self._node = text(section(found, "spec"), "nodeName") if kind == "Pod" else ""
-        self.kind, self.drawn = kind, _drawn(found)
         self.name, self.uid = text(self._metadata, "name"), text(self._metadata, "uid")
         self.deleting = bool(text(self._metadata, "deletionTimestamp"))
+        self._node = text(section(found, "spec"), "nodeName") if self.kind == "Pod" else ""
         # The rest of a plugin's period is for an upload, and nobody takes one any more.
-        self.grace = (grace or own_grace(found)) if kind == "Pod" else None
-        self.turn = _Turn.OTHER
-        if self.grace is not None:
-            self.turn = _Turn.AGGREGATOR if grace else _Turn.PLUGIN
+        self.grace = (grace or own_grace(found)) if self.kind == "Pod" else None
+        self._is_aggregator = grace is not None
+
+    def turn(self) -> _Turn:
+        if self.grace is None:
+            return _Turn.OTHER
+        return _Turn.AGGREGATOR if self._is_aggregator else _Turn.PLUGIN
 
     def held_by(self) -> str:
         """Say what keeps an object that is being deleted."""
@@ -271,3 +275,126 @@ class _Found:
         if finalizers := self._metadata.get("finalizers"):
             return f"waits for its finalizers ({', '.join(map(str, finalizers))})"
         return f"is being deleted; its node is {self._node}" if self._node else "is being deleted"
+
+
+class RightsElsewhere:
+    """Looks for what a run has beyond its namespace: the rights of a snapshot.
+
+    Most people have no permission to search the whole cluster for it, and most runs have nothing
+    there. So the run's plan names the places, and that something cannot be seen counts only there.
+
+    `unread` says where something may be and cannot be seen, and why; `unsure` says the same of
+    namespaces that may also be gone. Both are what the last look found.
+    """
+
+    def __init__(self, api: "KubeApi", namespace: str, run: str) -> None:
+        self._api, self._namespace, self._run = api, namespace, run
+        self._labels = f"{selector(run)},{NAMESPACE_LABEL}={namespace}"
+        self._named: list[str] | None = None
+        self.unread: dict[str, str] = {}
+        self.unsure: dict[str, str] = {}
+
+    def listed(self) -> list[Object]:
+        """Return what is there. Raises KubeError where it may be asked again."""
+        found: list[Object] = []
+        self.unread, self.unsure = {}, {}
+        for kind in _RIGHTS:
+            try:
+                found += self._list(kind, None)
+            except Forbidden as error:
+                for where in self._places():
+                    if where != CLUSTER and kind not in _CLUSTER_RIGHTS:
+                        found += self._there(kind, where)
+                    elif where == CLUSTER and kind in _CLUSTER_RIGHTS:
+                        self.unread[f"{kind.lower()}s"] = words(error)
+        return found
+
+    def _there(self, kind: str, namespace: str) -> list[Object]:
+        try:
+            return self._list(kind, namespace)
+        except Forbidden as error:
+            # An administrator of a namespace loses the sight of it with the namespace.
+            unseen = self.unread
+            try:
+                self._api.get("Namespace", None, namespace, timeout=TIMEOUT)
+            except NotFound:
+                return []
+            except Forbidden:
+                unseen = self.unsure
+            unseen[f"{kind.lower()}s in namespace {namespace}"] = words(error)
+            return []
+
+    def _list(self, kind: str, namespace: str | None) -> list[Object]:
+        listed = self._api.list_all(kind, namespace, self._labels, timeout=TIMEOUT)
+        return [{**each, "kind": kind} for each in listed]
+
+    def _places(self) -> list[str]:
+        """Return where the plan says that the run has something. It goes last."""
+        if self._named is None:
+            try:
+                plan = self._api.get(PLAN, self._namespace, self._run, timeout=TIMEOUT)
+            except (NotFound, Forbidden):
+                plan = {}
+            said = text(section(plan, "metadata", "annotations"), ELSEWHERE)
+            self._named = list(filter(None, said.split(",")))
+        return self._named
+
+
+def _in_the_way(reading: "Reading", namespace: str, run: str) -> str:
+    """Say what else than the run is in its namespace, or why that is not known.
+
+    Objects of every kind that the API server has, as it says itself.
+    """
+    with closing(reading):
+        try:
+            offered = reading.discover()
+        except KubeError as error:
+            return f"cannot tell what else is in it: {words(error)}"
+        for trouble in offered.troubles:
+            return f"cannot tell what else is in it: {trouble.group}: {trouble.text}"
+        kinds = [
+            each
+            for each in offered.resources
+            if each.namespaced and each.verbs >= _NEEDED and each.kind != "Event"
+        ]
+        namespaced = {(each.group, each.kind) for each in kinds}
+        found: list[str] = []
+        hidden: list[str] = []
+
+        def look(resource: Resource) -> None:
+            from reporter.kube.reading import Ask
+
+            wanted = Ask(resource, namespace, metadata_only=True)
+            try:
+                for each in reading.every(wanted, timeout=TIMEOUT):
+                    if not belongs(each, run, namespace) and _is_own(each, resource, namespaced):
+                        name = text(section(each, "metadata"), "name")
+                        found.append(f"{resource.kind.lower()}/{name}")
+            except NotFound:
+                pass  # the kind has gone meanwhile
+            except KubeError as error:
+                hidden.append(f"{resource.name}: {words(error)}")
+
+        with ThreadPoolExecutor(_AT_ONCE, "namespace") as pool:
+            list(pool.map(look, kinds))
+    if hidden and not found:
+        return f"cannot tell what else is in it: {min(hidden)}"
+    more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+    listed = ", ".join(sorted(found)[:_NAMED])
+    return f"{listed}{more} {'is' if len(found) == 1 else 'are'} in it" if found else ""
+
+
+def _is_own(found: Object, resource: Resource, namespaced: set[tuple[str, str]]) -> bool:
+    """Say whether it is there for its own sake: not given, nor made for another object.
+
+    `namespaced` has group and kind of what can be in a namespace.
+    """
+    metadata = section(found, "metadata")
+    if _GIVEN.fullmatch(f"{resource.name}/{text(metadata, 'name')}"):
+        return False
+    # An owner in the namespace counts itself; without it the garbage collector takes both.
+    owners = {
+        (text(each, "apiVersion").rpartition("/")[0], text(each, "kind"))
+        for each in items(metadata, "ownerReferences")
+    }
+    return not owners & namespaced

@@ -37,7 +37,6 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,200}")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
     parser.add_argument(
         "-f",
         "--file",
@@ -92,7 +91,7 @@ def _deliver(
     directory: Path | None,
     options: argparse.Namespace,
 ) -> int:
-    with _unfinished(path if directory is None else directory) as (new, file):
+    with _temporary(path if directory is None else directory) as (new, file):
         found = fetch(server, file, number(announced, "size") or 0)
         file.flush()
         os.fsync(file.fileno())
@@ -129,7 +128,7 @@ def _deliver(
 
 
 @contextmanager
-def _unfinished(goal: Path) -> Iterator[tuple[Path, BinaryIO]]:
+def _temporary(goal: Path) -> Iterator[tuple[Path, BinaryIO]]:
     """Give a file beside the goal that is gone afterwards, unless it was renamed."""
     goal.parent.mkdir(parents=True, exist_ok=True)
     new = goal.with_name(f".{goal.name}.{os.getpid()}.part")

@@ -1,11 +1,12 @@
 """`status-ctl run`: from plugin definitions to a run in the cluster, and with --wait to its end."""
 
 import argparse
+import json
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from reporter.cli import cluster
 from reporter.cli import output as show
@@ -13,27 +14,23 @@ from reporter.cli.exits import FAILED, GOOD, TIME_OVER, USAGE, CannotTell
 from reporter.cli.interrupt import at_once
 from reporter.cli.options import length
 from reporter.cli.output import tell
-from reporter.errors import Forbidden
+from reporter.common.objects import section
+from reporter.errors import Forbidden, NotFound
 from reporter.run.definition import Definition
+from reporter.run.destination import read_destination
 from reporter.run.names import is_run_name
-from reporter.run.options import RunOptions, UploadTo
-from reporter.run.view import over, uploaded
-from reporter.runctl import exit_code as run_exit
-from reporter.runctl import expose, wait
-from reporter.runctl import run_options as asked
-from reporter.runctl import upload_options as upload
-from reporter.runctl.aggregator import Aggregator
+from reporter.run.view import Document, over, uploaded
+from reporter.runctl import expose, run_options, wait
+from reporter.runctl.cluster_run import Maker, has_plan, place_words, run_there
 from reporter.runctl.cluster_snapshot import with_snapshot
-from reporter.runctl.create import shown
+from reporter.runctl.create import start
 from reporter.runctl.definitions import read_chosen
-from reporter.runctl.existing import asked_there, hints, stands
-from reporter.runctl.kubectl_apply import too_large_to_apply
-from reporter.runctl.platform import gives_users
+from reporter.runctl.follow import delivery_option
+from reporter.runctl.objects import Object, display_name, objects
+from reporter.runctl.pod_security import pod_security
+from reporter.runctl.preflight import check_unstarted
 from reporter.runctl.ready import PATIENCE, wait_ready
-from reporter.runctl.request import placed, unmet
-from reporter.runctl.run_objects import objects
-from reporter.runctl.search import OWN_NAMESPACE
-from reporter.runctl.start import against, start
+from reporter.runctl.spec import RunSpec, UploadTo
 
 if TYPE_CHECKING:
     from reporter.kube.api import KubeApi
@@ -55,14 +52,17 @@ exit codes:
   4    cannot tell: not reachable, forbidden; with --wait: the run was deleted
   130  Ctrl-C (143: SIGTERM)"""
 
-_NO_APPLY = (
+MOST_ANNOTATIONS: Final = 256 * 1024
+"""Bytes that the names and values of all annotations of an object may have."""
+_COPY: Final = "kubectl.kubernetes.io/last-applied-configuration"
+_AROUND: Final = len('"annotations":{},\n')  # what kubectl adds to the copy
+_NO_APPLY: Final = (
     "{} is too large for `kubectl apply`; use `kubectl create` or `kubectl apply --server-side`"
 )
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    asked.arguments(parser)
+    run_options.arguments(parser)
     parser.add_argument("--wait", action="store_true", help="wait until the run is over")
     parser.add_argument(
         "--timeout",
@@ -76,7 +76,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="print what would be created (YAML unless -o says otherwise), and create nothing",
     )
-    run_exit.arguments(parser)
+    delivery_option(parser)
     show.arguments(parser)
     cluster.cluster_arguments(parser, everywhere=False, default="a new one, status-reporter-RUN")
     parser.add_argument(
@@ -92,15 +92,15 @@ def run(options: argparse.Namespace) -> int:
         options.error("--timeout requires --wait")
     if options.connection is not None and not options.expose:
         options.error("--connection requires --expose")
-    upload.check(options)
+    run_options.check(options)
     definitions, wrong = read_chosen(options)
-    to, wrong_too = upload.read(options)
+    upload, wrong_too = run_options.read_upload(options)
     mistakes = _Mistakes()
     mistakes.add([*wrong, *wrong_too])
     try:
-        return _run(options, definitions, to, mistakes, every=not wrong)
+        return _run(options, definitions, upload, mistakes, every=not wrong)
     except CannotTell as error:
-        if not mistakes.told:
+        if not mistakes.found:
             raise
         tell(str(error))  # beside what is sure
         return USAGE
@@ -109,18 +109,18 @@ def run(options: argparse.Namespace) -> int:
 class _Mistakes:
     """What is wrong with what was given: told at once, and the command goes on to look for more."""
 
-    told = False
+    found = False
 
     def add(self, lines: Sequence[str]) -> None:
         if lines:
             tell("\n".join(lines))
-            self.told = True
+            self.found = True
 
 
 def _run(
     options: argparse.Namespace,
     definitions: Sequence[Definition],
-    to: UploadTo | None,
+    upload: UploadTo | None,
     mistakes: _Mistakes,
     *,
     every: bool,
@@ -128,55 +128,82 @@ def _run(
     """Go on with the definitions that are right, which may not be `every` one."""
     with at_once():
         api, here = cluster.open_cluster(options)
-        wanted = asked.request(options, definitions, api, every=every)
-    mistakes.add(unmet(wanted))
-    wanted = placed(wanted)
-    own = not options.namespace or options.create_namespace
-    namespace = options.namespace or OWN_NAMESPACE.format(run=wanted.run)
+        spec, wrong = run_options.run_spec(options, definitions, upload, api, every=every)
+    mistakes.add(wrong)
     with at_once():
-        fixed = not gives_users(api)
-        wanted, extra = with_snapshot(wanted, options, namespace, api, tell, fixed_user=fixed)
-    chosen = asked.run_options(wanted, options, namespace, own_namespace=own)
-    chosen = replace(chosen, upload=to, exit=options.exit, extra=extra, fixed_group=fixed)
-    mistakes.add(upload.too_short(chosen))
-    if not is_run_name(wanted.run):  # of which the API server could only say the same
+        spec = with_snapshot(spec, options, api)
+    mistakes.add(run_options.ends_too_soon(spec))
+    if not is_run_name(spec.run):  # of which the API server could only say the same
         return USAGE
-    kept = None
+    access = None
     if options.expose:
-        kept = expose.access(options, chosen)
-        chosen = replace(chosen, expose=options.expose, status_tls=kept.tls)
+        access = expose.make_access(options, spec)
+        spec = replace(spec, expose=options.expose, status_tls=access.tls)
         if options.connection is not None or not options.dry_run:
-            mistakes.add(kept.in_the_way())
+            mistakes.add(access.in_the_way())
     if options.dry_run:
-        return USAGE if mistakes.told else _print(chosen, kept, options)
-    with cluster.asking():
-        # By its name alone the other commands would take the wrong one of the two.
-        double = not options.namespace and stands(api, wanted.run, here or "")
-    if double or mistakes.told:
+        return USAGE if mistakes.found else _print(spec, access, options)
+    # Unless these are all, any plugin may run on nodes.
+    on_nodes = not every or any(each.nodes for each in spec.plan.plugins)
+    nodes = options.node if on_nodes else ()
+    # By its name alone the other commands would take the wrong one of the two.
+    double = not options.namespace and _has_run(api, here or "", spec.run)
+    if double or mistakes.found:
         found = (
-            [f"namespace {here} has a run named {wanted.run}; choose another --name"]
+            [f"namespace {here} has a run named {spec.run}; choose another --name"]
             if double
             else []
         )
         with at_once():
-            found += against(api, chosen, options, every=every)
+            found += check_unstarted(api, spec, nodes)
         if found:
             tell("the run cannot be started:\n  " + "\n  ".join(found))
-        return USAGE if mistakes.told else FAILED
-    for each in wanted.definitions:
+        return USAGE if mistakes.found else FAILED
+    for each in spec.launch.definitions:
         for remark in each.remarks:
             tell(f"plugin {each.name}: {remark}")
-    if kept is not None:
-        kept.create()
-    made = start(api, chosen, wanted, options, kept)
+    if access is not None:
+        access.create()
+    made = start(api, spec, nodes, options, access)
     if made is None:
         return FAILED
+    for line in _start_messages(made):
+        tell(line)
+    if not options.wait and options.output == "name":
+        show.put_names([f"run/{made.run}"])
     with at_once():
-        return _follow(api, made, options, kept)
+        return _follow(api, made, options, access)
+
+
+def _has_run(api: "KubeApi", namespace: str, run: str) -> bool:
+    """Return whether that namespace shows a run of that name. Raises CannotTell."""
+    with cluster.asking():
+        try:
+            return has_plan(api, namespace, run)
+        except (NotFound, Forbidden):
+            return False
+
+
+def _start_messages(spec: RunSpec) -> Iterator[str]:
+    """Say what was created, and what a person may not expect of it."""
+    plugins, entries = len(spec.plan.plugins), len(spec.plan.keys)
+    where = f"{'new ' if spec.create_namespace else ''}namespace {spec.namespace}"
+    yield f"run {spec.run} created in {where} (plugins: {plugins}, expected results: {entries})"
+    level, reasons = pod_security(spec.launch.definitions)
+    for reason in reasons if spec.create_namespace else ():
+        yield f"the namespace allows Pod Security level {level}: {reason}"
+    for each in sorted({each for plugin in spec.plan.plugins for each in plugin.skipped}):
+        yield f"node {each.node} is left out: {each.reason}"
+    if spec.storage is None:
+        also = ", and when they cannot be uploaded" if spec.exit else ""
+        yield f"no volume: the results are lost when the aggregator's Pod is replaced{also}"
+    if spec.upload is not None:
+        host = read_destination(spec.upload.url).shown
+        yield f"the results will be uploaded to {host} before the run is over"
 
 
 def _follow(
-    api: "KubeApi", chosen: RunOptions, options: argparse.Namespace, kept: expose.Access | None
+    api: "KubeApi", spec: RunSpec, options: argparse.Namespace, access: expose.Access | None
 ) -> int:
     """Wait until the aggregator is ready, and with --wait until the end of the run.
 
@@ -184,12 +211,10 @@ def _follow(
     """
     began = time.monotonic()
     patience = PATIENCE if options.timeout is None else min(PATIENCE, options.timeout)
-    after = hints(chosen.run, chosen.namespace, options, own=chosen.create_namespace)
+    after = _hints(spec, options)
     try:
         try:
-            in_the_way = wait_ready(
-                api, chosen.namespace, chosen.run, tell, patience=patience, ends=chosen.exit
-            )
+            in_the_way = wait_ready(api, spec, tell, patience=patience)
         except Forbidden as error:
             raise CannotTell(
                 f"cannot tell whether the aggregator is ready: {cluster.words(error)}\n"
@@ -202,53 +227,70 @@ def _follow(
             tell(after)
             return TIME_OVER if late else FAILED
         tell("the aggregator is ready")
-        if kept is not None:
+        if access is not None:
             left = patience - (time.monotonic() - began)
-            expose.publish(api, chosen, kept, tell, patience=left)
+            expose.publish(api, spec, access, tell, patience=left)
         if not options.wait:
             tell(after)
             return GOOD
         if options.timeout is not None:
             options.timeout = max(options.timeout - (time.monotonic() - began), 0.0)
-        return _wait(chosen, options, after)
+        return _wait(spec, options, after)
     except KeyboardInterrupt:
         tell(f"the run continues\n{after}")
         raise
 
 
-def _wait(chosen: RunOptions, options: argparse.Namespace, after: str) -> int:
-    origin = asked_there(options, chosen.namespace, chosen.run)
-    kind = "Job" if chosen.exit else "StatefulSet"
-    origin.search.is_known(Aggregator(kind, chosen.namespace, chosen.run, chosen.run))
+def _wait(spec: RunSpec, options: argparse.Namespace, after: str) -> int:
+    origin = run_there(options, spec.namespace, spec.run)
+    kind = "Job" if spec.exit else "StatefulSet"
+    origin.maker = Maker(kind, spec.namespace, spec.run, spec.run)
     code, look = wait.follow(origin, options, more="; it is still running")
-    if look.document is not None and over(look.document):
-        after = hints(
-            chosen.run,
-            chosen.namespace,
-            options,
-            own=chosen.create_namespace,
-            ended=True,
-            gone=chosen.exit,
-            saved=uploaded(look.document),
-        )
-    tell(after)
+    ended = look.document is not None and over(look.document)
+    tell(_hints(spec, options, look.document) if ended else after)
     return code
 
 
-def _print(chosen: RunOptions, access: expose.Access | None, options: argparse.Namespace) -> int:
+def _hints(spec: RunSpec, options: argparse.Namespace, end: Document | None = None) -> str:
+    """Return what can be done with a run, as commands; `end` is what it says once it is over.
+
+    `delete` asks before anything is lost, on a terminal; elsewhere it needs `--yes`.
+    """
+    run, ended, gone = spec.run, end is not None, end is not None and spec.exit
+    where = place_words(spec.namespace, options, own=spec.create_namespace)
+    going = [
+        ("look at it", f"status-ctl status {run}{where}"),
+        ("wait for it", f"status-ctl wait run/{run}{where}"),
+    ]
+    fetched = ended and not gone  # by the command that is named before
+    saved = end is not None and uploaded(end)
+    sure = "" if fetched or saved or sys.stderr.isatty() else " --yes"
+    lines = [
+        *([] if ended else going),
+        *([("read the results", f"status-ctl results run/{run}{where}")] if fetched else []),
+        *([] if gone else [("download the results", f"status-ctl retrieve {run}{where}")]),
+        ("then delete it" if fetched else "delete it", f"status-ctl delete {run}{where}{sure}"),
+    ]
+    widest = max(len(what) for what, _ in lines)
+    return "\n".join(
+        ["what to do with the run:", *(f"  {what:<{widest}}  {how}" for what, how in lines)]
+    )
+
+
+def _print(spec: RunSpec, access: expose.Access | None, options: argparse.Namespace) -> int:
     """Print the objects as they would be created, for kubectl and others."""
-    made = objects(chosen)
+    made = objects(spec)
     if access is not None:
         if options.connection is not None:
             access.create()
-        for line in expose.printed(chosen, access, options):
+        for line in expose.dry_run_notes(spec, access, options):
             tell(line)
     if options.output != "name":
         for each in filter(too_large_to_apply, made):
-            tell(_NO_APPLY.format(shown(each)))
+            tell(_NO_APPLY.format(display_name(each)))
     match options.output:
         case "name":
-            show.put_names(map(shown, made))
+            show.put_names(map(display_name, made))
         case "json":
             show.put_data("json", {"apiVersion": "v1", "kind": "List", "items": list(made)})
         case _:
@@ -256,3 +298,13 @@ def _print(chosen: RunOptions, access: expose.Access | None, options: argparse.N
                 sys.stdout.write("---\n")
                 show.put_data("yaml", each)
     return GOOD
+
+
+def too_large_to_apply(wanted: Object) -> bool:
+    """Return whether `kubectl apply` is refused: it keeps a copy of the object in an annotation."""
+    copy = json.dumps(wanted, separators=(",", ":"), ensure_ascii=False)
+    escaped = 5 * sum(map(copy.count, "<>&"))  # kubectl writes < as \u003c
+    own = section(wanted, "metadata", "annotations")
+    others = sum(len(f"{name}{value}".encode()) for name, value in own.items())
+    size = len(_COPY) + len(copy.encode()) + escaped + _AROUND + others
+    return size > MOST_ANNOTATIONS

@@ -1,29 +1,56 @@
-"""The options of `status-ctl run`, and what they ask for."""
+"""The options of `status-ctl run`, and the run that they ask for.
+
+What is wrong with them is found before anything exists.
+"""
 
 import argparse
 import secrets
+import time
 from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import replace
+from ssl import PROTOCOL_TLS_CLIENT, SSLContext, SSLError
 from string import ascii_lowercase
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from reporter.cli.cluster import TIMEOUT, asking
+from reporter.cli.exits import CannotTell, content, unreadable
 from reporter.cli.options import count, image_argument, length, size
+from reporter.common.objects import items, text
+from reporter.errors import Forbidden
 from reporter.run.definition import Definition
-from reporter.run.options import RunOptions
+from reporter.run.destination import LONGEST_URL, expires_too_soon, read_destination
+from reporter.run.duration import longest
+from reporter.run.nodes import Selected, select
 from reporter.run.plan import DEFAULT_TIMEOUT, LONGEST_TIMEOUT
-from reporter.run.spec import MOST_NODES_AT_ONCE
+from reporter.run.spec import MOST_NODES_AT_ONCE, Launch
 from reporter.runctl import expose
-from reporter.runctl import upload_options as upload
 from reporter.runctl.definitions import definition_options
-from reporter.runctl.request import Request, make_launch, make_plan, variable
-from reporter.runctl.survey import choose_nodes
+from reporter.runctl.spec import (
+    OWN_NAMESPACE,
+    RunSpec,
+    UploadTo,
+    bad_name,
+    config_keys,
+    make_plan,
+    plugin_account,
+    variable,
+    without_node,
+)
 
 if TYPE_CHECKING:
     from reporter.kube.api import KubeApi
 
-STORAGE = "10Gi"
-NO_STORAGE = "none"
-_LETTERS = 6
+_STORAGE: Final = "10Gi"
+_NO_STORAGE: Final = "none"
+_LETTERS: Final = 6
+_STDIN: Final = "-"
+_NO_URL: Final = "https://invalid/"
+_LARGEST_CA: Final = 512 * 1024
+_GIVES_USERS: Final = "security.openshift.io"
+_NO_RIGHT: Final = """\
+the list of nodes is forbidden: {}
+Name the nodes instead: --node NAME,..."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -107,7 +134,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--storage",
         metavar="SIZE",
         type=_storage,
-        default=STORAGE,
+        default=_STORAGE,
         help="the size of the volume for the results, or `none`: they are lost when the "
         "aggregator's Pod is replaced (default: %(default)s)",
     )
@@ -117,65 +144,171 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         default="",
         help="the volume's storage class (default: the cluster's)",
     )
-    upload.arguments(how)
+    how.add_argument(
+        "--upload-url-file",
+        metavar="FILE",
+        default="",
+        help="a file with a presigned https URL, or - for standard input: the results are uploaded "
+        "there by PUT before the run is over; the URL is kept in a Secret and never shown",
+    )
+    how.add_argument(
+        "--upload-ca",
+        metavar="FILE",
+        default="",
+        help="the CA of that URL's host (PEM), instead of the certificate authorities of the image",
+    )
+    how.add_argument(
+        "--exit",
+        action="store_true",
+        help="run the aggregator as a Job that ends when the results are uploaded: exit code 0 if "
+        "the run has passed, 1 if not; requires --upload-url-file",
+    )
     expose.arguments(how)
 
 
-def request(
+def check(options: argparse.Namespace) -> None:
+    """End with a usage error where the options contradict each other."""
+    if options.exit and not options.upload_url_file:
+        options.error(
+            "--exit requires --upload-url-file: the results cannot be downloaded from an "
+            "aggregator that has ended"
+        )
+    if options.exit and options.expose:
+        options.error("--exit cannot be used with --expose")
+    if options.upload_ca and not options.upload_url_file:
+        options.error("--upload-ca requires --upload-url-file")
+    if options.upload_url_file == _STDIN and _STDIN in (options.files or ()):
+        options.error("only one of -f and --upload-url-file can read standard input")
+
+
+def run_spec(
     options: argparse.Namespace,
     definitions: Sequence[Definition],
+    upload: UploadTo | None,
     api: "KubeApi",
     *,
-    every: bool = True,
-) -> Request:
-    """Return what is asked for, on which nodes. Raises CannotTell.
+    every: bool,
+) -> tuple[RunSpec, list[str]]:
+    """Return the run without what makes it impossible, and that, a line each. Raises CannotTell.
 
     Unless these are `every` definition, options may name plugins that are not among them.
     """
     environment: dict[str, dict[str, str]] = {}
-    names = [each.name for each in definitions]
+    known = [each.name for each in definitions]
     for written in options.plugin_env:
         try:
-            plugin, name, value = variable(written, names)
+            plugin, name, value = variable(written, known)
         except ValueError as error:
             if not every:
                 continue
             options.error(f"--plugin-env: {error}")
         environment.setdefault(plugin, {})[name] = value
+    run = options.name or _random_name()
     with asking():
         version = api.server_version(timeout=TIMEOUT)
-    return Request(
-        run=options.name or _drawn(),
-        definitions=tuple(definitions),
-        image=options.image,
-        timeout=options.plugin_timeout,
-        nodes=choose_nodes(api, definitions, options.nodes, options.node),
-        pull_secrets=tuple(options.image_pull_secret),
-        service_account=options.service_account,
-        kubernetes_version=version,
-        cleanup=options.cleanup,
-        max_nodes_at_once=options.max_nodes_at_once,
-        environment=environment,
-    )
-
-
-def run_options(
-    asked: Request, options: argparse.Namespace, namespace: str, *, own_namespace: bool
-) -> RunOptions:
-    """Return what the objects of the run are made from."""
-    return RunOptions(
-        namespace=namespace,
-        plan=make_plan(asked),
-        launch=make_launch(asked),
-        storage=None if options.storage == NO_STORAGE else options.storage,
+        nodes = _nodes(api, definitions, options)
+        gives_users = _gives_users(api)
+    wrong = [bad_name(run), *(without_node(each, nodes) for each in definitions)]
+    definitions = tuple(each for each in definitions if not without_node(each, nodes))
+    spec = RunSpec(
+        namespace=options.namespace or OWN_NAMESPACE.format(run=run),
+        plan=make_plan(run, definitions, nodes, options.plugin_timeout),
+        launch=Launch(
+            image=options.image,
+            service_account=options.service_account or plugin_account(run),
+            definitions=tuple(
+                replace(each, cleanup=options.cleanup or each.cleanup) for each in definitions
+            ),
+            pull_secrets=tuple(options.image_pull_secret),
+            kubernetes_version=version,
+            max_nodes_at_once=options.max_nodes_at_once,
+            environment=environment,
+            config_keys=config_keys(definitions),
+        ),
+        storage=None if options.storage == _NO_STORAGE else options.storage,
         storage_class=options.storage_class,
-        create_namespace=own_namespace,
+        upload=upload,
+        exit=options.exit,
+        create_namespace=not options.namespace or options.create_namespace,
         aggregator_service_account=options.aggregator_service_account,
         node_selector=dict(options.aggregator_node_selector),
+        fixed_group=not gives_users,
     )
+    return spec, [each for each in wrong if each]
 
 
-def _drawn() -> str:
+def _nodes(
+    api: "KubeApi", definitions: Sequence[Definition], options: argparse.Namespace
+) -> dict[str, Selected]:
+    """Return for each plugin of the driver Node where it runs. Raises CannotTell, KubeError.
+
+    Nodes that are named are taken as they are, which needs no right to list nodes.
+    """
+    wanted = [each for each in definitions if each.driver == "Node"]
+    if not wanted:
+        return {}
+    if options.node:
+        return {each.name: Selected(options.node, ()) for each in wanted}
+    try:
+        nodes = list(api.list_all("Node", None, options.nodes, timeout=TIMEOUT))
+    except Forbidden as error:
+        raise CannotTell(_NO_RIGHT.format(error)) from None
+    return {each.name: select(each, nodes) for each in wanted}
+
+
+def _gives_users(api: "KubeApi") -> bool:
+    """Return whether the cluster gives Pods their users and groups, as OpenShift does.
+
+    Its default constraints refuse fixed ones that are not of the namespace's range. No without
+    permission to ask. Raises KubeError.
+    """
+    with closing(api.reading()) as reading:
+        try:
+            found = reading.document("/apis", timeout=TIMEOUT)
+        except Forbidden:
+            return False
+    return any(text(each, "name") == _GIVES_USERS for each in items(found, "groups"))
+
+
+def read_upload(options: argparse.Namespace) -> tuple[UploadTo | None, list[str]]:
+    """Read what was given, nothing where there is no upload, and say what is wrong with it.
+
+    That has nothing of the URL; one that is wrong is replaced by one that nobody is to use.
+    """
+    if not options.upload_url_file:
+        return None, []
+    problems = []
+    url, ca = _NO_URL, b""
+    try:
+        written = content(options.upload_url_file, LONGEST_URL + 2).strip().decode("latin-1")
+        read_destination(written)
+        url = written
+    except OSError as error:
+        problems.append(unreadable(error))
+    except ValueError as error:
+        problems.append(str(error))
+    try:
+        ca = content(options.upload_ca, _LARGEST_CA) if options.upload_ca else b""
+        if ca:
+            SSLContext(PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=ca.decode("ascii"))
+    except (SSLError, ValueError):
+        problems.append(f"{options.upload_ca}: not a certificate in PEM")
+    except OSError as error:
+        problems.append(unreadable(error))
+    return UploadTo(url=url, ca=ca), problems
+
+
+def ends_too_soon(spec: RunSpec) -> list[str]:
+    """Say that the URL ends before the run may, as far as is known here."""
+    if spec.upload is None:
+        return []
+    now = time.time()
+    until = now + longest(spec.plan, spec.launch)
+    found = expires_too_soon(read_destination(spec.upload.url), now, until)
+    return [f"{found}; use a URL that is valid longer, or --plugin-timeout"] if found else []
+
+
+def _random_name() -> str:
     return "run-" + "".join(secrets.choice(ascii_lowercase) for _ in range(_LETTERS))
 
 
@@ -201,6 +334,6 @@ def _label(written: str) -> tuple[str, str]:
 
 
 def _storage(written: str) -> str:
-    if written != NO_STORAGE:
+    if written != _NO_STORAGE:
         size(written)
     return written

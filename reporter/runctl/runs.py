@@ -3,7 +3,7 @@
 import argparse
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -14,14 +14,14 @@ from reporter.cli.exits import GOOD
 from reporter.cli.output import tell
 from reporter.cli.table import table, terminal_columns
 from reporter.common.objects import moment, section, text
+from reporter.errors import Forbidden, NotFound
+from reporter.kube.resources import Resource
 from reporter.run.from_annotations import of_reading
-from reporter.run.names import RUN_LABEL
+from reporter.run.names import PART_OF, RUN_LABEL
 from reporter.run.pod_status import newest_first, read_status
 from reporter.run.view import Document, counts
-from reporter.runctl.aggregator import NO_POD
-from reporter.runctl.aggregator_pod import EVERY_RUN
-from reporter.runctl.existing import place_words
-from reporter.runctl.partial import Trace, traces
+from reporter.runctl.cluster_run import NO_POD, PLANS, place_words
+from reporter.runctl.spec import CREATED_BY, EVERY_RUN
 
 if TYPE_CHECKING:
     from reporter.kube.api import KubeApi
@@ -37,9 +37,11 @@ exit codes:
   4    cannot tell: not reachable, forbidden
   130  Ctrl-C"""
 
-API_VERSION: Final = "v1"
+_API_VERSION: Final = "v1"
 _HEADER: Final = ("NAME", "STATUS", "RESULT", "DONE", "FAILED", "AGE", "DETAIL")
 _WORKLOADS: Final = ("StatefulSet", "Job")
+_NAMESPACES: Final = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
+_MADE: Final = ",".join([*(f"{key}={value}" for key, value in PART_OF.items()), RUN_LABEL])
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,6 @@ class Run:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
     show.arguments(parser)
     cluster_arguments(parser, everywhere=True)
 
@@ -66,8 +67,8 @@ def run(options: argparse.Namespace) -> int:
     """Read all runs, show them, and return the exit code."""
     api, namespace = open_cluster(options)
     with closing(api), asking():
-        whole = list(runs_in(api, namespace))
-        parts = _incomplete(traces(api, namespace), whole, options)
+        whole = list(_runs_in(api, namespace))
+        parts = _incomplete(api, namespace, whole, options)
         found = sorted([*whole, *parts], key=lambda each: (each.namespace, each.name))
     match options.output:
         case "name":
@@ -75,7 +76,7 @@ def run(options: argparse.Namespace) -> int:
         case "json" | "yaml":
             items = [_item(each) for each in found]
             show.put_data(
-                options.output, {"api_version": API_VERSION, "kind": "Runs", "items": items}
+                options.output, {"api_version": _API_VERSION, "kind": "Runs", "items": items}
             )
         case form if found:
             columns = None if form == "wide" else terminal_columns(sys.stdout)
@@ -90,7 +91,7 @@ def run(options: argparse.Namespace) -> int:
     return GOOD
 
 
-def runs_in(api: "KubeApi", namespace: str | None) -> Iterator[Run]:
+def _runs_in(api: "KubeApi", namespace: str | None) -> Iterator[Run]:
     """Yield the runs of a namespace, None for all. Raises KubeError."""
     found = list(api.list_all("Pod", namespace, EVERY_RUN, timeout=TIMEOUT))
     pods = {_named(pod): pod for pod in reversed(newest_first(found))}
@@ -107,18 +108,19 @@ def runs_in(api: "KubeApi", namespace: str | None) -> Iterator[Run]:
 
 
 def _incomplete(
-    traces: Iterable[Trace], whole: Iterable[Run], options: argparse.Namespace
+    api: "KubeApi", namespace: str | None, whole: Iterable[Run], options: argparse.Namespace
 ) -> list[Run]:
-    """Return the runs of which there are only traces."""
+    """Return the runs of which there are only traces. Raises KubeError."""
     known = {(each.namespace, each.name) for each in whole}
     found: dict[tuple[str, str], Run] = {}
-    for each in traces:
-        key = each.namespace, each.run
-        if key in known or (key in found and not each.going):
+    for place, name, metadata in _traces(api, namespace):
+        key, going = (place, name), "deletionTimestamp" in metadata
+        if key in known or (key in found and not going):
             continue
-        command = f"status-ctl delete {each.run}{place_words(each.namespace, options)}"
+        command = f"status-ctl delete {name}{place_words(place, options)}"
         detail = f"incomplete, unless it is just being created or deleted; {command} removes it"
-        found[key] = Run(*key, each.created_at, None, "is being deleted" if each.going else detail)
+        created = moment(metadata, "creationTimestamp")
+        found[key] = Run(place, name, created, None, "is being deleted" if going else detail)
     return list(found.values())
 
 
@@ -151,3 +153,34 @@ def _item(run: Run) -> dict[str, Any]:
         "status": dict(run.document) if run.document is not None else None,
         "detail": run.detail,
     }
+
+
+def _traces(api: "KubeApi", namespace: str | None) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    """Yield namespace, run and metadata of plans and of namespaces that a run has made.
+
+    So runs are seen of which only a part is there, as after a `run` or a `delete` that was killed:
+    the ConfigMap is created first and deleted last, the namespace that a run makes even before and
+    after it. Only their metadata is read: a plan can have a megabyte. A user without permission to
+    see them sees none.
+    """
+    from reporter.kube.reading import Ask
+
+    with closing(api.reading()) as reading:
+        plans = Ask(PLANS, namespace, metadata_only=True, label_selector=EVERY_RUN)
+        try:
+            for found in reading.every(plans, timeout=TIMEOUT):
+                yield *_named(found), section(found, "metadata")
+        except Forbidden:
+            pass
+        try:
+            if namespace is not None:
+                made = [api.get("Namespace", None, namespace, timeout=TIMEOUT)]
+            else:
+                every = Ask(_NAMESPACES, metadata_only=True, label_selector=_MADE)
+                made = list(reading.every(every, timeout=TIMEOUT))
+        except (Forbidden, NotFound):
+            return
+        for found in made:
+            metadata = section(found, "metadata")
+            if run := text(section(metadata, "annotations"), CREATED_BY):
+                yield text(metadata, "name"), run, metadata

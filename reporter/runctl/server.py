@@ -1,7 +1,6 @@
-"""The status listener as a client sees it: one connection, GET and POST, and what can go wrong.
+"""The status listener as a client sees it: one connection, GET and POST, what can go wrong; a run.
 
 The standard library's HTTP: importing more would cost the time that people wait for a first line.
-The meaning of the paths is not known here.
 """
 
 import http.client
@@ -13,18 +12,42 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final, cast
 from urllib.parse import SplitResult, urlsplit
 
 from reporter import __version__
 from reporter.common.host_name import is_host
-from reporter.runctl.tls import Address, is_refusal, tls_context
+from reporter.common.objects import text
+from reporter.common.text import clean
+from reporter.run.pod_status import ReadOutcome
+from reporter.run.status import API_VERSION
+from reporter.run.view import Look, read_document
 
-CONNECT: Final = 5.0  # seconds for TCP and TLS
+_CONNECT: Final = 5.0  # seconds for TCP and TLS
 ANSWER: Final = 10.0  # seconds for an answer that is kept in memory
 LARGEST: Final = 64 * 1024 * 1024
+PAUSE: Final = 1.0  # seconds between two looks, or four times as long as one took
+AGES: Final = 10.0  # seconds after which a document is asked for anew, changed or not
 _CHUNK = 256 * 1024
 _ENDED = (ssl.SSLEOFError, ssl.SSLZeroReturnError)
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where it is and what to show and to trust there.
+
+    `ca` is the CA's certificates in PEM, empty for those of the system. `certificate` and `key` are
+    files. `server_name` is what the server's certificate says where that is not the URL's host.
+    Without `verify` any certificate is taken. Nothing but `url` is used for plain HTTP.
+    """
+
+    url: str
+    ca: str = ""
+    certificate: str = ""
+    key: str = ""
+    server_name: str = ""
+    verify: bool = True
 
 
 class RequestFailed(Exception):
@@ -58,10 +81,12 @@ class StatusServer:
     ) -> None:
         parts, self._host, port = _parts(address.url)
         self.url = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
-        self._clock, self._dial = clock, dial
+        self._clock = clock
         self._port = port or (443 if parts.scheme == "https" else 80)
+        place = self._host, self._port
+        self._dial = dial or (lambda patience: socket.create_connection(place, patience))
         self._prefix = parts.path.rstrip("/").removesuffix("/status")
-        self._context = tls_context(address) if parts.scheme == "https" else None
+        self._context = _tls_context(address) if parts.scheme == "https" else None
         self._server_name = address.server_name or self._host
         self._connection: http.client.HTTPConnection | None = None
         self._socket: socket.socket | None = None
@@ -83,7 +108,7 @@ class StatusServer:
     ) -> StatusAnswer:
         end = self._clock() + timeout
         with self.open(path, headers, sent, timeout=timeout) as response:
-            with self._within(end):
+            with self._deadline(end):
                 body = b"".join(_pieces(response))
             if response.headers.get("Content-Encoding", "") == "gzip":
                 body = _unpacked(body)
@@ -106,73 +131,55 @@ class StatusServer:
         it is read.
         """
         try:
-            with self._asked(path, headers or {}, body, timeout) as response:
+            with self._send(path, headers or {}, body, timeout) as response:
                 yield response
+                if not response.isclosed():
+                    self.close()
         except (OSError, http.client.HTTPException, ValueError) as error:
             self.close()
-            kind = CertificateRefused if is_refusal(error) else RequestFailed
+            kind = CertificateRefused if _is_refusal(error) else RequestFailed
             raise kind(_said(error, self.url)) from error
 
-    @contextmanager
-    def _asked(
-        self, path: str, headers: dict[str, str], body: bytes | None, timeout: float
-    ) -> Iterator[http.client.HTTPResponse]:
-        headers = {"User-Agent": f"status-ctl/{__version__}", "Connection": "keep-alive", **headers}
-        end = self._clock() + timeout
-        fresh = self._connection is None
-        connection = self._connection or self._connect(timeout)
-        self._connection = connection
-        try:
-            response = self._send(connection, path, headers, body, timeout=timeout, end=end)
-        except (ConnectionError, http.client.BadStatusLine, *_ENDED):
-            # An idle connection may have ended since; that says nothing about the server.
-            self.close()
-            if fresh:
-                raise
-            self._connection = connection = self._connect(timeout)
-            response = self._send(connection, path, headers, body, timeout=timeout, end=end)
-        with response:
-            yield response
-            if not response.isclosed():
-                self.close()
-
     def _send(
-        self,
-        connection: http.client.HTTPConnection,
-        path: str,
-        headers: dict[str, str],
-        body: bytes | None,
-        *,
-        timeout: float,
-        end: float,
+        self, path: str, headers: dict[str, str], body: bytes | None, timeout: float
     ) -> http.client.HTTPResponse:
-        if connection.sock is None:
-            connection.connect()
-        self._socket = connection.sock
-        self._socket.settimeout(timeout)
-        with self._within(end):
+        headers = {"User-Agent": f"status-ctl/{__version__}", "Connection": "keep-alive", **headers}
+        method, end = "GET" if body is None else "POST", self._clock() + timeout
+        while True:
+            kept = self._connection
+            if kept is not None and kept.sock is None:  # the server has said that it ends it
+                kept = None
+            self._connection = connection = kept or self._connect(min(_CONNECT, timeout))
+            self._socket = connection.sock
+            self._socket.settimeout(timeout)
             try:
-                method = "GET" if body is None else "POST"
-                connection.request(method, self._prefix + path, body, headers)
-            except OSError:
-                # In TLS 1.3 a certificate is refused only now: why may lie there, unread.
-                self._socket.recv(1)
-                raise
-            return connection.getresponse()
+                with self._deadline(end):
+                    try:
+                        connection.request(method, self._prefix + path, body, headers)
+                    except OSError:
+                        # In TLS 1.3 a certificate is refused only now: why may lie there, unread.
+                        self._socket.recv(1)
+                        raise
+                    return connection.getresponse()
+            except (ConnectionError, http.client.BadStatusLine, *_ENDED):
+                # An idle connection may have ended since; that says nothing about the server.
+                self.close()
+                if kept is None:
+                    raise
 
-    def _connect(self, timeout: float) -> http.client.HTTPConnection:
-        patience = min(CONNECT, timeout)
-        address = self._host, self._port
-        dial = self._dial or (lambda seconds: socket.create_connection(address, seconds))
-        made = _Dialled(
-            *address, patience, dial=dial, context=self._context, server_name=self._server_name
-        )
+    def _connect(self, patience: float) -> http.client.HTTPConnection:
+        connected = self._dial(patience)
+        if self._context is not None:
+            connected.settimeout(patience)
+            connected = self._context.wrap_socket(connected, server_hostname=self._server_name)
+        made = http.client.HTTPConnection(self._host, self._port)
+        made.sock, made.auto_open = connected, 0
         if self._context is not None:
             made.default_port = 443
         return made
 
     @contextmanager
-    def _within(self, end: float) -> Iterator[None]:
+    def _deadline(self, end: float) -> Iterator[None]:
         """Be done with it by then: a server that sends a byte now and then must not hold us."""
         over, used = threading.Event(), self._socket
 
@@ -202,6 +209,66 @@ class StatusServer:
             connection.close()
 
 
+class ByHttp:
+    """The status listener. `name` is what people know it by, its address unless given."""
+
+    def __init__(
+        self,
+        server: StatusServer,
+        name: str = "",
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.server, self.name, self._clock = server, name or server.url, clock
+        self._tag, self._last, self._until = "", Look(ReadOutcome.UNREACHABLE), 0.0
+        self._path, self.pause = "", PAUSE
+
+    def look(self, timeout: float = ANSWER, *, entries: bool = True) -> Look:
+        """Ask `/status`; while nothing changed, the answer is the last document."""
+        path, began = "/status" if entries else "/status?summary=true", self._clock()
+        # Ages of heartbeats are no change to the server, but they grow.
+        tag = self._tag if path == self._path and began < self._until else ""
+        try:
+            answer = self.server.get(path, tag=tag, timeout=timeout)
+        except CertificateRefused as error:
+            return Look(ReadOutcome.FORBIDDEN, detail=str(error))
+        except RequestFailed as error:
+            return Look(ReadOutcome.UNREACHABLE, detail=str(error))
+        match answer.status:
+            case 200:
+                # Thousands of entries take their time, here and there.
+                self.pause = min(max(PAUSE, 4 * (self._clock() - began)), AGES)
+                self._path = path
+                return self._read(answer.body, answer.tag)
+            case 304 if tag:
+                return self._last
+            case 401 | 403:
+                return Look(ReadOutcome.FORBIDDEN, detail=f"{self.name}: {refusal(answer.body)}")
+            case 404:
+                return Look(
+                    ReadOutcome.NOT_FOUND, detail=f"{self.name}: does not serve a run status"
+                )
+        return Look(ReadOutcome.UNREACHABLE, detail=f"{self.name}: answered {answer.status}")
+
+    def _read(self, body: bytes, tag: str) -> Look:
+        document = read_document(body)
+        if document is None:
+            self._tag = ""
+            return Look(
+                ReadOutcome.BAD_STATUS, detail=f"{self.name}: the response is not a run status"
+            )
+        version = text(document, "api_version") or API_VERSION
+        told = f"{self.name}: status version {version}, but this command supports {API_VERSION}"
+        self._last = Look(ReadOutcome.OK, document, warning="" if version == API_VERSION else told)
+        self._tag, self._until = tag, self._clock() + AGES
+        return self._last
+
+
+def refusal(body: bytes) -> str:
+    """Say why run data was refused, in the server's words where it has any."""
+    words = body[:300].decode(errors="replace")
+    return clean(words, 300, "it refused access to the run's status")
+
+
 def _parts(url: str) -> tuple[SplitResult, str, int | None]:
     """Return what a URL says, its host and its port, if it has one. Raises ValueError."""
     try:
@@ -213,31 +280,6 @@ def _parts(url: str) -> tuple[SplitResult, str, int | None]:
     if not (whole and is_host(host) and parts.scheme in {"http", "https"}):
         raise ValueError(f"not a URL like https://HOST:PORT: {url!r}")
     return parts, host, port
-
-
-class _Dialled(http.client.HTTPConnection):
-    """A connection that `dial` makes, with TLS where there is a context."""
-
-    def __init__(
-        self,
-        host: str,
-        port: int,
-        timeout: float,
-        *,
-        dial: Callable[[float], socket.socket],
-        context: ssl.SSLContext | None,
-        server_name: str,
-    ) -> None:
-        super().__init__(host, port, timeout=timeout)
-        self._patience, self._dial = timeout, dial
-        self._tls, self._server_name = context, server_name
-
-    def connect(self) -> None:
-        """Have it made."""
-        self.sock = self._dial(self._patience)
-        if self._tls is not None:
-            self.sock.settimeout(self._patience)
-            self.sock = self._tls.wrap_socket(self.sock, server_hostname=self._server_name)
 
 
 def _pieces(response: http.client.HTTPResponse) -> Iterator[bytes]:
@@ -269,7 +311,7 @@ def _said(error: Exception, url: str) -> str:
     match error:
         case ssl.SSLCertVerificationError():
             why = f"certificate not trusted: {error.verify_message}"
-        case ssl.SSLError() if is_refusal(error):
+        case ssl.SSLError() if _is_refusal(error):
             why = f"the server rejected our certificate ({(error.reason or '').lower()})"
         case ssl.SSLError():
             why = f"TLS handshake failed: {(error.reason or str(error)).lower()}"
@@ -286,3 +328,33 @@ def _said(error: Exception, url: str) -> str:
         case _:
             why = str(error)
     return f"{url}: {why}"
+
+
+def _tls_context(address: Address) -> ssl.SSLContext:
+    """Return what TLS needs there. ValueError for certificates that cannot be used, OSError."""
+    try:
+        context = ssl.create_default_context(cadata=address.ca or None)
+        if not address.verify:
+            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        if address.certificate:
+            context.load_cert_chain(
+                Path(address.certificate),
+                Path(address.key) if address.key else None,
+                password=_no_pass_phrase,
+            )
+    except ssl.SSLError as error:
+        reason = error.reason or str(error)
+        raise ValueError(f"the certificates cannot be used: {reason}") from None
+    return context
+
+
+def _no_pass_phrase() -> str:
+    """Take the place of OpenSSL's question, which a script would wait for."""
+    raise ValueError("the key is encrypted: use a key without a passphrase")
+
+
+def _is_refusal(error: Exception) -> bool:
+    """Return whether it is the server's alert about our certificate, or about there being none."""
+    if not isinstance(error, ssl.SSLError) or isinstance(error, ssl.SSLCertVerificationError):
+        return False
+    return any(word in (error.reason or "") for word in ("CERT", "UNKNOWN_CA"))

@@ -5,8 +5,8 @@ import argparse
 from reporter.cli import output as show
 from reporter.cli.exits import CannotTell
 from reporter.cli.output import tell
-from reporter.runctl import exit_code as run_exit
 from reporter.runctl import origin
+from reporter.runctl.follow import delivery_option, exit_code
 from reporter.runctl.table import put_run
 
 DESCRIPTION = """\
@@ -22,8 +22,7 @@ exit codes:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    run_exit.arguments(parser)
+    delivery_option(parser)
     show.arguments(parser)
     origin.arguments(parser)
 
@@ -36,4 +35,4 @@ def run(options: argparse.Namespace) -> int:
     if look.document is None:
         raise CannotTell(look.trouble)
     put_run(look.document, options)
-    return run_exit.exit_code(look.document, delivery_only=options.delivery_only)
+    return exit_code(look.document, delivery_only=options.delivery_only)

@@ -11,9 +11,8 @@ from reporter.cli.output import tell
 from reporter.errors import KubeError, Unavailable
 from reporter.run.names import is_run_name
 from reporter.run.view import Look
-from reporter.runctl import exit_code as run_exit
 from reporter.runctl import origin
-from reporter.runctl.follow import END, RunBar, Times, wait
+from reporter.runctl.follow import END, Deadline, RunBar, delivery_option, once, wait
 from reporter.runctl.origin import Origin
 from reporter.runctl.table import put_run
 
@@ -38,7 +37,6 @@ exit codes:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
     parser.add_argument(
         "jobs",
         metavar="NAME",
@@ -61,7 +59,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--timeout", metavar="TIME", type=length, help="timeout, as 90s, 30m or 6h (default: none)"
     )
-    run_exit.arguments(parser)
+    delivery_option(parser)
     show.arguments(parser, show.FORMS)
     origin.arguments(parser, named=False)
 
@@ -69,7 +67,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Wait, show the end, and return the exit code."""
     options.run_name = _run_name(options)
-    found = None if options.run_name else _sought(options)
+    found = None if options.run_name else _run_of_bare_name(options)
     if options.jobs and not (options.run_name or found):
         return _wait_for_jobs(options)
     chosen = found or origin.choose(options)
@@ -123,29 +121,27 @@ def _bare_name(options: argparse.Namespace) -> str:
     return name
 
 
-def _sought(options: argparse.Namespace) -> Origin | None:
+def _run_of_bare_name(options: argparse.Namespace) -> "Origin | None":
     """Return the run that a bare name means, if there is one; ask until that is known.
 
     This is part of the time to wait. Raises CannotTell.
     """
     if not (name := _bare_name(options)):
         return None
-    chosen, times = origin.by_cluster(options, name), Times(options.timeout)
-    found, said = False, ""
+    chosen, deadline = origin.by_cluster(options, name), Deadline(options.timeout)
+    found, say = False, once()
     while True:
         try:
-            found = chosen.search.exists(times.patience())
+            found = chosen.exists(deadline.patience())
         except Unavailable as error:
-            if not times.over(chosen.pause):
-                if (trouble := cluster.said(error)) != said:
-                    tell(f"{trouble}; waiting")
-                said = trouble
-                times.sleep(chosen.pause)
+            if not deadline.over(chosen.pause):
+                say(f"{cluster.said(error)}; waiting")
+                deadline.sleep(chosen.pause)
                 continue
         except KubeError:
             pass  # the same is said of the Job
         break
-    options.timeout = times.left()
+    options.timeout = deadline.left()
     return chosen if found else None
 
 

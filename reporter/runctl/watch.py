@@ -7,16 +7,14 @@ import time
 from collections.abc import Callable
 
 from reporter.cli import output as show
-from reporter.cli.exits import CannotTell
 from reporter.cli.output import tell
 from reporter.cli.table import cut, redraws, terminal_columns, terminal_lines, width
 from reporter.common.objects import stamp
 from reporter.common.text import clean
-from reporter.run.pod_status import ReadOutcome
 from reporter.run.remarks import hindrances, launcher_at_work, launcher_trouble, own_words
 from reporter.run.view import Document, Look, Row, over, rows
-from reporter.runctl import exit_code as run_exit
 from reporter.runctl import origin
+from reporter.runctl.follow import Deadline, Looks, delivery_option, exit_code
 from reporter.runctl.origin import Origin
 from reporter.runctl.table import put_run, run_lines, summary
 
@@ -33,8 +31,7 @@ exit codes:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    run_exit.arguments(parser)
+    delivery_option(parser)
     show.arguments(parser)
     origin.arguments(parser)
 
@@ -44,22 +41,19 @@ def run(options: argparse.Namespace) -> int:
     chosen = origin.choose(options)
     live = options.output in {"table", "wide"} and redraws(sys.stdout)
     view: Screen | Lines = Screen(options) if live else Lines(options)
-    return run_exit.exit_code(watch(chosen, view), delivery_only=options.delivery_only)
+    return exit_code(watch(chosen, view), delivery_only=options.delivery_only)
 
 
 def watch(
     chosen: Origin, view: "Screen | Lines", sleep: Callable[[float], None] = time.sleep
 ) -> Document:
     """Show every look; return the last one once the run is over. Raises CannotTell."""
-    while True:
-        look = chosen.look()
-        if look.outcome is ReadOutcome.FORBIDDEN:
-            raise CannotTell(f"{look.detail} (forbidden)")
+    for look in Looks(chosen, Deadline(None, sleep=sleep), say=view.say):
         view.show(look)
         if look.document is not None and over(look.document):
             view.end(look.document)
             return look.document
-        sleep(chosen.pause)
+    raise AssertionError("there is no end of the time")
 
 
 class Screen:
@@ -69,11 +63,14 @@ class Screen:
         self._options, self._begun = options, False
         self._last: Document | None = None
 
+    def say(self, line: str) -> None:
+        """Add nothing: what is in the way is drawn."""
+
     def show(self, look: Look) -> None:
         """Draw it anew; what is in the way stands above the last that was seen."""
         self._last = look.document or self._last
         columns, height = terminal_columns(sys.stdout) or 80, terminal_lines(sys.stdout)
-        trouble = _trouble(look)
+        trouble = look.warning if look.document is not None else f"{look.detail}; waiting"
         lines = [cut(clean(trouble, 1024), columns)] if trouble else []
         if self._last is not None:
             lines += self._table(self._last, columns, height - len(lines) - 1)
@@ -113,14 +110,14 @@ class Lines:
         self._form, self._wall = options.output, wall
         self._shown = set[tuple[str, ...]]()
         self._remarks = list[str]()
-        self._summary = self._trouble = self._held_up = ""
+        self._summary = self._held_up = ""
+
+    def say(self, line: str) -> None:
+        """Say what is in the way."""
+        tell(line)
 
     def show(self, look: Look) -> None:
         """Write what is new."""
-        trouble = _trouble(look)
-        if trouble and trouble != self._trouble:
-            tell(trouble)
-        self._trouble = trouble
         if look.document is None:
             return
         entries = list(rows(look.document))
@@ -157,10 +154,6 @@ class Lines:
 
     def end(self, document: Document) -> None:
         """Add nothing: the last change told it."""
-
-
-def _trouble(look: Look) -> str:
-    return look.warning if look.document is not None else f"{look.detail}; waiting"
 
 
 def _facts(row: Row) -> tuple[str, ...]:

@@ -18,10 +18,10 @@ from reporter.launch.job import job, secret, secret_name
 from reporter.run.definition import Definition
 from reporter.run.definition_file import read_definitions
 from reporter.run.names import entry_name
-from reporter.run.options import RunOptions, config_keys, plugin_account
 from reporter.run.plan import Key, Plan, Plugin
 from reporter.run.spec import Launch, RunLocation
-from reporter.runctl.run_objects import objects
+from reporter.runctl.objects import objects
+from reporter.runctl.spec import RunSpec, config_keys, plugin_account
 from tests.aggregators.deployed import NAME, Deployed, Object
 from tests.bed.node import Node
 from tests.blackbox.cluster.test_bed import RESTRICTED
@@ -99,9 +99,7 @@ class ByHand(Deployed):
         self.place = RunLocation(
             NAME, self.namespace, None, f"https://{NAME}.{self.namespace}.svc:8080"
         )
-        self.others = objects(
-            RunOptions(namespace=self.namespace, plan=self.plan, launch=self.launch)
-        )
+        self.others = objects(RunSpec(namespace=self.namespace, plan=self.plan, launch=self.launch))
 
     def fitted(self, found: Object) -> Object:
         """The name of the Service that workers are given, and certificates for us to hand out."""

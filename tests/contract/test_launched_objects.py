@@ -16,16 +16,16 @@ import pytest
 from reporter.aggregator.certificates.run import issue_run
 from reporter.kube.objects import KINDS
 from reporter.launch.job import job, secret, secret_name
-from reporter.run.options import RunOptions, StatusTls
 from reporter.run.plan import Plan, Plugin
+from reporter.runctl.objects import objects
 from reporter.runctl.pod_security import needed
-from reporter.runctl.run_objects import objects
+from reporter.runctl.spec import RunSpec, StatusTls
 from tests.bed.controlplane import ControlPlane
 from tests.contract.servers import RealServer, Reply
 from tests.plugin_definitions import YAML
 from tests.plugin_launches import PLACE, definition, launch_of, options_of, plugin_of
 from tests.pod_templates import TEMPLATES
-from tests.unit.runctl.test_run_objects import SITUATIONS
+from tests.unit.runctl.test_objects import SITUATIONS
 
 pytestmark = pytest.mark.cluster
 
@@ -161,7 +161,7 @@ def test_a_run_of_a_thousand_nodes_fits_into_its_objects(cluster: Cluster) -> No
     accept_all(cluster, options)
 
 
-def accept_all(cluster: Cluster, options: RunOptions) -> None:
+def accept_all(cluster: Cluster, options: RunSpec) -> None:
     """Every object of the run is accepted; a namespace under another name than what is there."""
     for made in objects(options):
         if made["kind"] == "Namespace":

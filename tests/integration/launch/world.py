@@ -20,11 +20,11 @@ from reporter.run.clock import RunClock
 from reporter.run.definition import Definition
 from reporter.run.entry import Entry
 from reporter.run.names import key_of
-from reporter.run.options import RunOptions
 from reporter.run.plan import GLOBAL, Key, Plan, Plugin
 from reporter.run.record import Rank, Record
 from reporter.run.spec import Launch
-from reporter.runctl.run_rights import aggregator_rules
+from reporter.runctl.objects import objects
+from reporter.runctl.spec import RunSpec
 from tests.fakekube import FakeKube, Rule
 from tests.integration.launch.cluster import Cluster
 from tests.kube_client import connect
@@ -102,7 +102,7 @@ class World:
     def prepared(self) -> Iterator[None]:
         """The cluster with the run's ConfigMap in it."""
         assert self.launch is not None
-        options = RunOptions(namespace=NAMESPACE, plan=self.plan, launch=self.launch)
+        options = RunSpec(namespace=NAMESPACE, plan=self.plan, launch=self.launch)
         # What the run's Role gives its aggregator, and nothing more.
         self.fake.tokens.roles["launcher"] = tuple(
             Rule(
@@ -111,7 +111,9 @@ class World:
                 tuple(rule.get("resourceNames", ())),
                 tuple(rule["apiGroups"]),
             )
-            for rule in aggregator_rules(options)
+            for role in objects(options)
+            if ("Role", f"{RUN}-aggregator") == (role["kind"], role["metadata"]["name"])
+            for rule in role["rules"]
         )
         self.fake.write_token(self.fake.token("launcher"))
         self.fake.store.create("ConfigMap", {"metadata": {"name": RUN}})

@@ -1,8 +1,6 @@
 """Ages of heartbeats grow although the server says that nothing has changed."""
 
-from reporter.runctl.by_http import AGES, ByHttp
-from reporter.runctl.server import StatusServer
-from reporter.runctl.tls import Address
+from reporter.runctl.server import AGES, Address, ByHttp, StatusServer
 from tests.blackbox.ctl.scripted import Scripted, entry, run_status
 from tests.scripted_server import Say
 

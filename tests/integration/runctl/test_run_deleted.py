@@ -12,7 +12,7 @@ from reporter.cli.exits import CannotTell
 from reporter.run.names import labels
 from reporter.run.pod_status import ReadOutcome
 from reporter.run.view import Look
-from reporter.runctl.by_cluster import ByCluster
+from reporter.runctl.cluster_run import ByCluster
 from reporter.runctl.follow import RunBar, wait
 from reporter.runctl.server import ANSWER
 from reporter.runctl.watch import Lines, watch
@@ -243,7 +243,7 @@ class TestBeforeItsFirstPod:
         self, run: ByCluster, is_deleted: Callable[[], None]
     ) -> None:
         """That it is there was seen when a name was asked for."""
-        assert run.search.exists(ANSWER)
+        assert run.exists(ANSWER)
         is_deleted()
         with pytest.raises(CannotTell, match=r"^run first was deleted$"):
             waited(run)

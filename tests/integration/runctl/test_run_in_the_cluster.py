@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from reporter.runctl.by_cluster import ByCluster
+from reporter.runctl.cluster_run import ByCluster
 from tests.blackbox.ctl.cluster import add_aggregator, kubeconfig, plugin
 from tests.blackbox.ctl.scripted import Home, Scripted, entry, run_status
 from tests.blackbox.ctl.test_retrieve_command import GOOD, NAME, serving

@@ -7,10 +7,8 @@ import pytest
 
 from reporter.run.pod_status import ReadOutcome
 from reporter.run.view import Look
-from reporter.runctl.by_http import ByHttp
 from reporter.runctl.follow import RunBar, wait
-from reporter.runctl.server import ANSWER, StatusServer
-from reporter.runctl.tls import Address
+from reporter.runctl.server import ANSWER, Address, ByHttp, StatusServer
 from tests.blackbox.ctl.scripted import Scripted, entry, run_status
 from tests.scripted_server import Say
 
@@ -69,3 +67,22 @@ def test_how_long_an_answer_may_take(timeout, given):
     code, _ = wait(Slow(), "end", timeout, False, RunBar(io.StringIO()), clock=lambda: 5.0)
 
     assert (0, [given]) == (code, asked[:1])
+
+
+def test_the_entries_of_a_run_for_which_nobody_wants_to_wait() -> None:
+    """The first look is at the summary, and there is no time for a second one; they are shown."""
+    whole = run_status("running", entry("e2e"))
+    counted = {"entries": 1, "decided": 0, "received": 0, "failed": 0, "unknown": 0}
+
+    class Run:
+        pause = 1.0
+
+        def look(self, timeout=ANSWER, *, entries=True):
+            shown = whole | {"counts": counted}
+            if not entries:
+                del shown["plugins"]
+            return Look(ReadOutcome.OK, shown)
+
+    code, look = wait(Run(), "end", 0.0, False, RunBar(io.StringIO()))
+
+    assert (3, whole["plugins"]) == (code, look.document["plugins"])

@@ -15,7 +15,7 @@ from reporter.collect.snapshot.rights import (
     without_user,
 )
 from reporter.run import names
-from reporter.runctl.run_objects import objects
+from reporter.runctl.objects import objects
 from tests.plugin_definitions import YAML
 from tests.plugin_launches import NAMESPACE, definition, options_of
 

@@ -4,7 +4,7 @@ import pytest
 
 from reporter.run.remarks import upload_words
 from reporter.run.view import upload_failed, uploaded
-from reporter.runctl.exit_code import good
+from reporter.runctl.follow import good
 
 STATES = {
     "waiting": ("", "the results will be uploaded to store"),

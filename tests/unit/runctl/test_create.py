@@ -9,10 +9,9 @@ from typing import Any, cast
 import pytest
 
 from reporter.errors import AlreadyExists, Conflict, Denied, Forbidden, NotFound, Unavailable
-from reporter.runctl.create import CREATION, Creation, NotCreated
+from reporter.runctl.create import Creation, NotCreated, start
 from reporter.runctl.expose import Access
-from reporter.runctl.request import Request
-from reporter.runctl.start import start
+from reporter.runctl.objects import CREATION
 from tests.plugin_launches import NAMESPACE, RUN, definition, options_of
 
 PLAN = {"kind": "ConfigMap", "metadata": {"name": RUN}}
@@ -47,7 +46,7 @@ class World:
         self.deleted.append(f"{kind} {name} {uid}")
 
     def creation(self, sleep: Callable[[float], None]) -> Creation:
-        return Creation(cast("Any", self), NAMESPACE, "ours", tell=print, sleep=sleep)
+        return Creation(cast("Any", self), NAMESPACE, "ours", sleep=sleep)
 
 
 def interrupt(_: float) -> None:
@@ -99,11 +98,9 @@ def test_what_nobody_can_tell_is_looked_for_once_more() -> None:
     assert [f"ConfigMap {RUN} u"] == interrupted(world)
 
 
-@pytest.mark.parametrize("trouble", [Unavailable("timed out"), KeyboardInterrupt()])
-def test_what_nobody_can_tell_is_said(trouble: Exception) -> None:
-    """As after a second Ctrl-C while it is looked for."""
+def test_what_nobody_can_tell_is_said() -> None:
     world = World(KeyboardInterrupt(), made=True)  # type: ignore[arg-type]
-    world.looks = iter([trouble, Unavailable("timed out")])
+    world.looks = iter([Unavailable("timed out")] * 2)
     creation = world.creation(interrupt)
     with pytest.raises(KeyboardInterrupt):
         creation.create([PLAN])
@@ -145,7 +142,7 @@ class Refusing:
         self.deleted = list[str]()
 
     def create(self, _: str, __: Any, body: Any, **___: Any) -> Any:
-        return body
+        return {**body, "metadata": {**body["metadata"], "uid": "u"}}
 
     def get(self, *_: Any, **__: Any) -> Any:
         raise Forbidden("may not get serviceaccounts")
@@ -157,8 +154,8 @@ class Refusing:
 def refused(api: Refusing, kept: Access) -> None:
     """Start a run that cannot be."""
     chosen = replace(options_of(definition("adapter that mounts nothing")), create_namespace=True)
-    options = argparse.Namespace(namespace="", context="", kubeconfig="", node=[])
-    assert start(cast("Any", api), chosen, cast("Request", None), options, kept) is None
+    options = argparse.Namespace(namespace="", context="", kubeconfig="")
+    assert start(cast("Any", api), chosen, (), options, kept) is None
 
 
 def test_ctrl_c_again_while_the_connection_file_is_removed(
@@ -166,12 +163,13 @@ def test_ctrl_c_again_while_the_connection_file_is_removed(
 ) -> None:
     """What is left in the cluster is not passed over in silence."""
 
-    class Kept:
-        def remove(self) -> str:
+    class Interrupted:
+        def unlink(self, **_: Any) -> None:
             raise KeyboardInterrupt
 
+    nothing = cast("Any", None)
     with pytest.raises(KeyboardInterrupt):
-        refused(Refusing(), cast("Access", Kept()))
+        refused(Refusing(), Access(nothing, cast("Path", Interrupted()), nothing))
 
     assert f"to remove the rest: status-ctl delete {RUN}\n" in capsys.readouterr().err
 
@@ -211,7 +209,8 @@ def test_what_was_made_without_an_answer_counts(
     creation = world.creation(lambda _: None)
     creation.create([PLAN])
 
-    assert [("ConfigMap", RUN, "u")] == [(each.kind, each.name, each.uid) for each in creation.made]
+    assert [] == creation.undo()
+    assert [f"ConfigMap {RUN} u"] == world.deleted
 
 
 @pytest.mark.parametrize(
@@ -230,7 +229,7 @@ def test_what_exists_and_cannot_be_seen(
 ) -> None:
     """Whether an earlier try has made it, whose answer was lost, cannot be told; that is said."""
     world = World(*answers, made=False)
-    world.looks = iter([*looks, *([NO_LOOK] if left else [])])
+    world.looks = iter([*looks, *([NO_LOOK] * 2 if left else [])])
     creation = world.creation(lambda _: None)
     with pytest.raises(NotCreated):
         creation.create([PLAN])

@@ -3,6 +3,7 @@
 import argparse
 import sys
 from collections.abc import Callable
+from errno import ENOSPC
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -11,8 +12,15 @@ import pytest
 
 from reporter.cli.exits import CannotTell
 from reporter.errors import Forbidden, NotFound, Unavailable
-from reporter.run.options import RunOptions
-from reporter.runctl.expose import Access, access, publish
+from reporter.runctl.expose import (
+    Access,
+    balancer_urls,
+    inside_url,
+    make_access,
+    node_urls,
+    publish,
+)
+from reporter.runctl.spec import RunSpec
 
 ADDRESSES = [
     {"type": "InternalIP", "address": "10.0.0.1"},
@@ -50,14 +58,14 @@ class World:
 
     def point_to(self, url: str) -> None:
         if self.full:
-            raise CannotTell("cannot write the file: No space left on device")
+            raise OSError(ENOSPC, "No space left on device")
         self.address = url
 
     def sleep(self, seconds: float) -> None:
         self.now += seconds
 
     def publish(self, kind: str, patience: float = 60.0) -> None:
-        chosen = cast("RunOptions", SimpleNamespace(run="r1", namespace="ns", expose=kind))
+        chosen = cast("RunSpec", SimpleNamespace(run="r1", namespace="ns", expose=kind))
         publish(
             cast("Any", self),
             chosen,
@@ -103,7 +111,7 @@ def test_the_address_is_not_lost_on_a_full_disk() -> None:
     world.publish("nodeport")
 
     assert [
-        "cannot write the file: No space left on device",
+        f"cannot write {world.path}: No space left on device",
         f"the status is at {OUTSIDE}; set host_address in {world.path} to it",
     ] == world.told
 
@@ -150,4 +158,50 @@ def test_without_the_package_that_makes_certificates(monkeypatch: pytest.MonkeyP
     monkeypatch.setitem(sys.modules, "cryptography", None)
 
     with pytest.raises(CannotTell, match=r"requires the extra \[aggregator\] of the package"):
-        access(argparse.Namespace(connection=None), cast("RunOptions", None), {})
+        make_access(argparse.Namespace(connection=None), cast("RunSpec", None), {})
+
+
+SERVICE = {"spec": {"ports": [{"name": "status", "port": 8081, "nodePort": 31234}]}}
+NODE = {
+    "status": {
+        "addresses": [
+            {"type": "Hostname", "address": "node1"},
+            {"type": "InternalIP", "address": "10.0.0.1"},
+            {"type": "InternalIP", "address": "fd00::1"},
+            {"type": "ExternalIP", "address": "192.0.2.7"},
+        ]
+    }
+}
+POD = {"status": {"hostIP": "10.0.0.1"}}
+
+
+def test_a_node_is_best_reached_by_its_external_address() -> None:
+    """Each address once, IPv6 in brackets; its host name is for the cluster."""
+    assert [
+        "https://192.0.2.7:31234",
+        "https://10.0.0.1:31234",
+        "https://[fd00::1]:31234",
+    ] == node_urls(SERVICE, POD, NODE)
+
+
+def test_who_may_not_read_nodes_has_the_pods_word() -> None:
+    assert ["https://10.0.0.1:31234"] == node_urls(SERVICE, POD, {})
+
+
+def test_nothing_is_known_yet() -> None:
+    """No port is allotted, the Pod has no node, the balancer no address."""
+    assert [] == node_urls({"spec": {"ports": [{"port": 8081}]}}, POD, NODE)
+    assert [] == node_urls(SERVICE, {}, {})
+    assert [] == balancer_urls(SERVICE | {"status": {"loadBalancer": {}}})
+
+
+def test_a_balancer_has_an_address_or_a_name() -> None:
+    ingress = [{"ip": "192.0.2.9"}, {"hostname": "lb.example"}, {"ports": []}]
+
+    assert ["https://192.0.2.9:8081", "https://lb.example:8081"] == balancer_urls(
+        {"status": {"loadBalancer": {"ingress": ingress}}}
+    )
+
+
+def test_pods_use_the_name_in_the_certificate() -> None:
+    assert "https://r1-status.ns.svc:8081" == inside_url("r1", "ns")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from reporter.runctl.kubectl_apply import MOST_ANNOTATIONS, too_large_to_apply
+from reporter.runctl.run import MOST_ANNOTATIONS, too_large_to_apply
 
 # As `kubectl apply` writes it for an object without annotations.
 FRAME = (

@@ -1,15 +1,22 @@
 """Waiting for a run's aggregator: until when, and what is told meanwhile."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from reporter.errors import Forbidden, NotFound, Unavailable
-from reporter.runctl.ready import Time, wait_ready
+from reporter.run.plan import Plan
+from reporter.runctl.ready import Clocks, wait_ready
 from tests.fakekube import make_job, make_pod
+from tests.plugin_launches import definition, options_of
 
 PULL = "ImagePullBackOff"
+STAYS = replace(
+    options_of(definition("restricted adapter"), namespace="default"), plan=Plan("first", ())
+)
+JOB = replace(STAYS, exit=True)
 
 
 class World:
@@ -17,7 +24,7 @@ class World:
 
     def __init__(self, pod: Callable[[float], Any], **more: Any) -> None:
         self._pod, self._more, self.now = pod, more, 0.0
-        self.times = Time(lambda: self.now, lambda: 1893499200.0 + self.now, self._sleep)
+        self.clocks = Clocks(lambda: self.now, lambda: 1893499200.0 + self.now, self._sleep)
 
     def _sleep(self, seconds: float) -> None:
         self.now += seconds
@@ -84,7 +91,7 @@ def ended(code: int, message: str = "") -> dict[str, Any]:
 def waited(world: World) -> tuple[list[str], list[str]]:
     """Return what is in the way in the end, and what was told before."""
     told: list[str] = []
-    return wait_ready(world, "default", "first", told.append, times=world.times), told
+    return wait_ready(world, STAYS, told.append, clocks=world.clocks), told
 
 
 @pytest.mark.parametrize("code", [0, 1])
@@ -95,7 +102,7 @@ def test_a_job_that_ended_with_its_verdict_before_anybody_saw_it_ready(code: int
         each["metadata"]["creationTimestamp"] = f"2026-01-0{day}T00:00:00Z"
     world = World(lambda now: found)
 
-    assert [] == wait_ready(world, "default", "first", print, ends=True, times=world.times)
+    assert [] == wait_ready(world, JOB, print, clocks=world.clocks)
     assert world.now < 1
 
 
@@ -113,7 +120,7 @@ def test_a_job_whose_aggregator_refuses_its_settings(message: str, said: str) ->
     """Nothing else will come."""
     world = World(lambda now: [] if now < 1 else [ended(2, message)])
 
-    (told,) = wait_ready(world, "default", "first", print, ends=True, times=world.times)
+    (told,) = wait_ready(world, JOB, print, clocks=world.clocks)
     assert said in told
     assert world.now < 3
 
@@ -136,7 +143,7 @@ def test_an_image_that_cannot_be_pulled_is_told_at_once_and_ends_the_wait(
     claimed = "first" if ends else "data-first-0"
     world = World(lambda now: [pod(reason)] if ends else pod(reason), claimed=claimed)
     found = wait_ready(
-        world, "default", "first", lambda _: seen.append(world.now), times=world.times, ends=ends
+        world, JOB if ends else STAYS, lambda _: seen.append(world.now), clocks=world.clocks
     )
 
     assert [0.0, 0.0, 0.0] == seen
@@ -281,7 +288,7 @@ def test_a_run_that_is_deleted_meanwhile_does_not_become_ready(ends: bool) -> No
         return found or NotFound("404")
 
     world = World(shown, maker=NotFound("404"))
-    told = wait_ready(world, "default", "first", print, ends=ends, times=world.times)
+    told = wait_ready(world, JOB if ends else STAYS, print, clocks=world.clocks)
     assert ["the run was deleted meanwhile"] == told
 
 
@@ -292,5 +299,5 @@ def test_an_aggregator_that_is_moved_is_waited_for() -> None:
     seen = {0: going, 1: NotFound("404"), 2: pod(), 3: pod(ready=True)}
     world = World(lambda now: seen[min(int(now), 3)])
 
-    assert [] == wait_ready(world, "default", "first", print, times=world.times)
+    assert [] == wait_ready(world, STAYS, print, clocks=world.clocks)
     assert 3 <= world.now

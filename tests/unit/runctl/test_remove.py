@@ -1,12 +1,12 @@
 """Removing a run: what is told while something takes its time to go."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from reporter.errors import Forbidden, NotFound
-from reporter.runctl.remove import Removal, Times
+from reporter.runctl.remove import Removal
 
 LABELS = {"status-reporter.io/run": "first"}
 
@@ -16,7 +16,11 @@ class World:
 
     def __init__(self, takes: float) -> None:
         self._takes, self.now = takes, 0.0
-        self.times = Times(lambda: self.now, self._sleep)
+
+    def removal(self) -> Removal:
+        return Removal(
+            cast("Any", self), "default", "first", clock=lambda: self.now, sleep=self._sleep
+        )
 
     def _sleep(self, seconds: float) -> None:
         self.now += seconds
@@ -36,14 +40,16 @@ class World:
 
 @pytest.mark.parametrize(
     ("takes", "told"),
-    [(9.0, []), (60.0, ["waiting: pod/first-x: is being deleted; its node is node1"])],
+    [(9.0, []), (60.0, ["status-ctl: waiting: pod/first-x: is being deleted; its node is node1"])],
 )
-def test_what_is_waited_for_is_told_once(takes: float, told: list[str]) -> None:
-    world, said = World(takes), list[str]()
-    removal = Removal(world, "default", "first", tell=said.append, times=world.times)
+def test_what_is_waited_for_is_told_once(
+    takes: float, told: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    world = World(takes)
+    removal = world.removal()
 
     assert [] == removal.aggregator() + removal.rest()
-    assert told == said
+    assert told == capsys.readouterr().err.splitlines()
     assert takes <= world.now < takes + 2
 
 
@@ -60,10 +66,7 @@ def test_what_could_not_be_seen_once_is_no_longer_said_once_it_could() -> None:
             said = {"status-reporter.io/elsewhere": "*"}
             return {"metadata": {"annotations": said}, "data": {}} if kind == "ConfigMap" else {}
 
-    world = Passing(5.0)
-    removal = Removal(world, "default", "first", tell=print, times=world.times)
-
-    assert [] == removal.rest()
+    assert [] == Passing(5.0).removal().rest()
 
 
 class Leaving(World):
@@ -97,7 +100,7 @@ def test_a_pod_has_its_own_grace_period_and_not_what_ours_was_given_for_an_uploa
     """Nobody takes a result any more; with its Job it would have the longer one."""
     world = Leaving("5")
 
-    assert [] == Removal(world, "default", "first", tell=print, times=world.times).rest()
+    assert [] == world.removal().rest()
     assert [("Pod", 5), ("Job", None)] == world.deleted
     assert 5 <= world.now < 7
 
@@ -122,7 +125,7 @@ def test_an_aggregator_that_is_only_just_starting_does_not_use_up_its_grace_peri
 
     world = Starting("")
 
-    assert [] == Removal(world, "default", "first", tell=print, times=world.times).aggregator()
+    assert [] == world.removal().aggregator()
     assert [("StatefulSet", None), ("Pod", 5)] == world.deleted
     assert 5 <= world.now < 7
 
@@ -132,5 +135,5 @@ def test_a_grace_period_that_somebody_has_made_up_is_ignored(own: str) -> None:
     """Never 0: that would take the object away and leave the containers."""
     world = Leaving(own)
 
-    assert [] == Removal(world, "default", "first", tell=print, times=world.times).rest()
+    assert [] == world.removal().rest()
     assert {("Pod", None), ("Job", None)} == set(world.deleted)

@@ -30,7 +30,7 @@ from reporter.run.plan import Key, Plan, Plugin
 from reporter.run.record import Record, ResultVerdict
 from reporter.run.state import Phase
 from reporter.run.upload_head import Meta
-from reporter.runctl.aggregator_pod import aggregator_pod
+from reporter.runctl.objects import objects
 from tests.archives import tars
 from tests.integration.aggregator.intake import scene
 from tests.integration.aggregator.intake.scene import (
@@ -42,6 +42,7 @@ from tests.integration.aggregator.intake.scene import (
     sha,
     stored,
 )
+from tests.plugin_launches import definition, options_of
 
 JUNIT, GO, MANUAL, RAW, NAMED = (
     Key(name, "global") for name in ("junit", "go", "manual", "raw", "named")
@@ -226,7 +227,8 @@ def test_what_is_read_fits_into_the_container() -> None:
     )
     said = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
     score, most = json.loads(said.stdout)
-    pod = aggregator_pod("r", "n", "i", "a")["spec"]["containers"][0]
+    aggregators = objects(options_of(definition("restricted adapter")))[-1]
+    pod = aggregators["spec"]["template"]["spec"]["containers"][0]
     limit = int(pod["resources"]["limits"]["memory"].removesuffix("Mi")) * 2**20
     interpreter, aggregator = 32 * 2**20, 210 * 10**6  # 179 in docs/benchmarks.md
     assert aggregator + interpreter + child.MEMORY <= limit * 0.9

@@ -12,10 +12,9 @@ import pytest
 from reporter.aggregator import settings as aggregator
 from reporter.run import launch_file, names
 from reporter.run.identity import ANY_NODE
-from reporter.run.options import RunOptions, StatusTls, UploadTo
 from reporter.run.plan import Plugin, parse_plan
-from reporter.runctl import run_objects, run_rights
-from reporter.runctl.run_objects import objects
+from reporter.runctl.objects import objects
+from reporter.runctl.spec import CONTAINER, CREATED_BY, STATUS_PORT, RunSpec, StatusTls, UploadTo
 from tests.plugin_definitions import YAML
 from tests.plugin_launches import NAMESPACE, definition, options_of
 
@@ -47,7 +46,7 @@ def one(made: list[Object], kind: str, name: str = "r1") -> Object:
     return found
 
 
-def pod_of(options: RunOptions) -> Object:
+def pod_of(options: RunSpec) -> Object:
     made = objects(options)
     return dict(one(made, "Job" if options.exit else "StatefulSet")["spec"]["template"]["spec"])
 
@@ -173,10 +172,12 @@ def test_the_aggregator_has_the_least_rights() -> None:
 
 
 def test_nodes_with_an_identity_of_their_own_have_secrets_of_their_own() -> None:
-    plugin = Plugin("p", ("a", "b"), identity="node")
-    options = replace(ALL, plan=replace(ALL.plan, plugins=(plugin,)))
-    (_, rule) = (r for r in run_rights.aggregator_rules(options) if r["resources"] == ["secrets"])
-    assert sorted(names.entry_name("r1", key) for key in plugin.keys) == rule["resourceNames"]
+    plugin = Plugin("per-node", ("a", "b"), identity="node")
+    made = objects(replace(ALL, plan=replace(ALL.plan, plugins=(plugin,))))
+    allowed = {
+        right[3] for right in rights(made, "r1-aggregator") if right[:2] == ("secrets", "get")
+    }
+    assert {names.entry_name("r1", key) for key in plugin.keys} == allowed
 
 
 def test_our_containers_may_write_the_conditions_of_adapters_and_nothing_else() -> None:
@@ -347,10 +348,11 @@ def test_a_namespace_of_its_own_has_the_level_that_the_definitions_need(
     options = replace(options_of(*definitions), create_namespace=True)
     namespace = one(objects(options), "Namespace", NAMESPACE)["metadata"]
     assert level == namespace["labels"]["pod-security.kubernetes.io/enforce"]
-    assert {run_objects.CREATED_BY: "r1"} == namespace["annotations"]
+    assert {CREATED_BY: "r1"} == namespace["annotations"]
 
 
 def test_the_launch_of_a_run_is_told_in_one_place() -> None:
     """The aggregator's image is that of our containers beside the plugins."""
     (container,) = pod_of(ALL)["containers"]
-    assert ALL.launch.image == container["image"]
+    assert (CONTAINER, ALL.launch.image) == (container["name"], container["image"])
+    assert STATUS_PORT in [each["containerPort"] for each in container["ports"]]

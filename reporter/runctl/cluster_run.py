@@ -1,0 +1,417 @@
+"""A run in the user's cluster: found by its Pod, its plan or what makes its Pods.
+
+It is asked through a port-forward of our own. Where that is not possible, the annotation on the Pod
+says how the run is; results come only through the port-forward.
+"""
+
+import argparse
+import shlex
+import socket
+from collections.abc import Iterable
+from contextlib import closing
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from reporter.cli.cluster import TIMEOUT, open_cluster, words
+from reporter.cli.exits import CannotTell
+from reporter.common.objects import items, number, section, text
+from reporter.common.text import clean
+from reporter.errors import Forbidden, KubeError, NotFound
+from reporter.kube.resources import Resource
+from reporter.run.from_annotations import of_reading
+from reporter.run.names import RUN_LABEL, is_run_name, selector
+from reporter.run.pod_status import Reading, ReadOutcome
+from reporter.run.view import Look
+from reporter.runctl.objects import PLAN, Object
+from reporter.runctl.remove import RightsElsewhere
+from reporter.runctl.run_status import find_aggregator, read_run_status
+from reporter.runctl.server import ANSWER, Address, ByHttp, StatusServer
+from reporter.runctl.spec import CREATED_BY, OWN_NAMESPACE
+
+if TYPE_CHECKING:
+    from reporter.kube.api import KubeApi
+    from reporter.kube.port_forward import PortForward
+
+NO_POD: Final = "its aggregator has no Pod"
+PLANS: Final = Resource("", "v1", "configmaps", "ConfigMap", namespaced=True)
+_NO_RESULTS: Final = """\
+results are not available: {why}
+Request permission to create port-forwards (pods/portforward: create, get), or specify the status
+listener with --url or --connection"""
+_ONLY_PODS: Final = (
+    "; a run without a Pod is found only with the right to list configmaps in all namespaces: {}"
+)
+_STATUS_PORT: Final = "status"
+_MAKERS: Final = ("StatefulSet", "Job")
+_TRACES: Final = (*_MAKERS, "Secret", "Role")
+"""Kinds of which a run that is not wholly deleted has something left."""
+
+
+class Maker(NamedTuple):
+    """What makes the Pods of an aggregator, a StatefulSet or a Job; of a launched run, its name."""
+
+    kind: str
+    namespace: str
+    name: str
+    run: str
+
+
+class ByCluster:
+    """One run, the one named `run` or the one that there is. Raises CannotTell without a cluster.
+
+    It is sought in the context's namespace and, by its name, in its own one; in no other place than
+    the namespace of `-n`, or with `-A` in all. What was seen of it is remembered: a run whose Pod
+    moves or is still to come is told from one that was deleted.
+    """
+
+    pause = 2.0
+
+    def __init__(self, options: argparse.Namespace, run: str = "") -> None:
+        self._api, namespace = open_cluster(options)
+        self._run, self._places = run, [namespace]
+        if run and namespace and not options.namespace:
+            self._places.append(OWN_NAMESPACE.format(run=run))
+        self.maker: Maker | None = None
+        """What makes the Pods, once that is known."""
+        self._plan_at = ""  # the namespace of its plan, once that was seen
+        self._no_plans = ""  # why no plan is sought in all namespaces, for good
+        self._http: ByHttp | None = None
+        self._refused = ""  # why there is no port-forward, for good
+        self._forward: PortForward | None = None
+
+    def look(self, timeout: float = ANSWER, *, entries: bool = True) -> Look:
+        """Ask the status listener; without it read what the annotation says, which is not long.
+
+        Raises CannotTell where a run that was there can tell no more: it was deleted, or its
+        aggregator has ended.
+        """
+        trouble = ""
+        if self._http is not None:
+            look = self._http.look(timeout, entries=entries)
+            if look.outcome is ReadOutcome.OK:
+                return look
+            trouble = self._lose(look)
+        reading = self._read(timeout)
+        if reading.pod is not None and not trouble and self._connect(reading.pod):
+            assert self._http is not None
+            look = self._http.look(timeout, entries=entries)
+            if look.outcome is ReadOutcome.OK:
+                return look
+            self._lose(look)
+        return of_reading(reading)
+
+    @property
+    def server(self) -> StatusServer:
+        """The status listener, once a look has reached it. Raises CannotTell."""
+        if self._http is None:
+            why = self._refused or "the aggregator does not answer"
+            raise CannotTell(_NO_RESULTS.format(why=why))
+        return self._http.server
+
+    def exists(self, timeout: float) -> bool:
+        """Say whether the API server shows us such a run, if only its plan: its Pod may move.
+
+        Raises KubeError where it does not answer.
+        """
+        for place in self._places:
+            try:
+                pod, _ = find_aggregator(self._api, place, run=self._run, timeout=timeout)
+            except (NotFound, Forbidden):
+                continue
+            self.maker = _maker_of(pod)
+            return True
+        return self._has_plan(timeout)
+
+    def _connect(self, pod: Object) -> bool:
+        """Prepare a port-forward to the Pod; return whether it may work."""
+        scheme, port = _status_port(pod)
+        running = text(section(pod, "status"), "phase") == "Running"
+        if self._refused or port is None or not running:
+            return False
+        metadata = section(pod, "metadata")
+        namespace, name = text(metadata, "namespace"), text(metadata, "name")
+
+        def dial(timeout: float) -> socket.socket:
+            try:
+                self._forward = self._api.port_forward(namespace, name, port, timeout=timeout)
+            except KubeError as error:
+                if isinstance(error, Forbidden):
+                    self._refused = str(error)
+                raise ConnectionError(str(error)) from None
+            return self._forward.socket
+
+        # By the name of the local machine, as of every port-forward: others are refused. The API
+        # server and the kubelet lead to this Pod: its certificate, by a CA that nobody may have to
+        # read here, would prove nothing more.
+        address = Address(f"{scheme}://localhost:{port}", verify=False)
+        self._http = ByHttp(StatusServer(address, dial=dial), f"pod/{name}")
+        return True
+
+    def _lose(self, look: Look) -> str:
+        """Give up the connection; return what was in the way."""
+        self._http, forward, self._forward = None, self._forward, None
+        if forward is None:
+            return look.detail
+        why = forward.error or look.detail
+        forward.close()
+        return why
+
+    def _read(self, timeout: float) -> Reading:
+        """Find the Pod and read the status on it. Whatever goes wrong is an outcome.
+
+        Raises CannotTell where no Pod will tell more of a run that was there.
+        """
+        reading = self._find(timeout)
+        if reading.pod is not None:
+            self.maker = _maker_of(reading.pod)
+        if reading.outcome is ReadOutcome.NOT_FOUND:
+            there = self._without_pod(timeout)
+            return replace(reading, detail=there or reading.detail + self._no_plans)
+        maker = self.maker if reading.outcome is ReadOutcome.POD_NOT_RUNNING else None
+        if maker is not None and maker.kind == "Job":  # a StatefulSet makes another Pod
+            self._maker_says(maker, timeout)
+        return reading
+
+    def _find(self, timeout: float) -> Reading:
+        places = [self.maker.namespace] if self._run and self.maker else self._places
+        missing: list[Reading] = []
+        for place in places:
+            reading = read_run_status(self._api, place, run=self._run, timeout=timeout)
+            if reading.outcome not in {ReadOutcome.NOT_FOUND, ReadOutcome.FORBIDDEN}:
+                return reading
+            missing.append(reading)
+        forbidden = [each for each in missing if each.outcome is ReadOutcome.FORBIDDEN]
+        if forbidden:
+            return replace(forbidden[0], detail="\n".join(each.detail for each in forbidden))
+        several = len(places) > 1
+        return replace(missing[0], detail=not_found(self._run, places)) if several else missing[0]
+
+    def _without_pod(self, timeout: float) -> str:
+        """Say of a run without a Pod that it is there; return nothing where nobody says so.
+
+        Raises CannotTell where no Pod will come: what made it is gone as well, or has ended.
+        """
+        planned = self.maker is None and self._is_planned(timeout)
+        if self.maker is not None:
+            return self._maker_says(self.maker, timeout)
+        return f"run {self._run}: {NO_POD}" if planned else ""
+
+    def _maker_says(self, maker: Maker, timeout: float) -> str:
+        """Say that the maker of a Pod, which is gone or does not run, is there without it.
+
+        Nothing where nobody says so. Raises CannotTell where no other Pod will come.
+        """
+        kind, namespace, name, run = maker
+        by_hand = f"the aggregator ({kind.lower()}/{name})"
+        try:
+            found = self._api.get(kind, namespace, name, timeout=timeout)
+        except NotFound:
+            raise CannotTell(f"{f'run {run}' if run else by_hand} was deleted") from None
+        except KubeError:
+            return ""
+        for each in items(section(found, "status"), "conditions") if kind == "Job" else ():
+            if text(each, "type") in {"Complete", "Failed"} and text(each, "status") == "True":
+                said = clean(text(each, "message"), 512)
+                raise CannotTell(
+                    f"the aggregator has ended (job/{name}: {text(each, 'type').lower()}"
+                    f"{f': {said}' if said else ''}) without the status of the run"
+                )
+        return f"run {run}: {NO_POD}" if run else f"{by_hand} has no Pod"
+
+    def _is_planned(self, timeout: float) -> bool:
+        """Say whether the run has a plan, and find what makes the Pods of its aggregator.
+
+        Raises CannotTell where the plan was there, and is gone with all the rest.
+        """
+        planned, sure = False, True
+        try:
+            planned = self._has_plan(timeout)
+        except KubeError:
+            sure = False
+        for kind in _MAKERS if self._plan_at else ():
+            try:
+                found = self._api.get(kind, self._plan_at, self._run, timeout=timeout)
+            except NotFound:
+                continue
+            except KubeError:
+                sure = False
+                continue
+            if _is_of(found, self._run):
+                self.maker = Maker(kind, self._plan_at, self._run, self._run)
+                return planned
+        if sure and self._plan_at and not planned:
+            raise CannotTell(f"run {self._run} was deleted")
+        return planned
+
+    def _has_plan(self, timeout: float) -> bool:
+        """Return whether the run's plan is where it was seen before, or where the run may be.
+
+        Raises KubeError where nobody says so; a run in a place without permission to look is not
+        found.
+        """
+        if self._plan_at:
+            try:
+                return has_plan(self._api, self._plan_at, self._run, timeout=timeout)
+            except NotFound:
+                return False
+        for place in self._places if self._run else ():
+            if place is None:
+                self._plan_at = self._plan_anywhere(timeout)
+                continue
+            try:
+                if has_plan(self._api, place, self._run, timeout=timeout):
+                    self._plan_at = place
+                    break
+            except (NotFound, Forbidden):
+                continue
+        return bool(self._plan_at)
+
+    def _plan_anywhere(self, timeout: float) -> str:
+        """Return the namespace of the newest plan of the run; nothing where none is seen."""
+        from reporter.kube.reading import Ask
+
+        if self._no_plans:
+            return ""
+        wanted = Ask(PLANS, metadata_only=True, label_selector=selector(self._run))
+        try:
+            with closing(self._api.reading()) as reading:
+                listed = list(reading.every(wanted, timeout=timeout))
+        except Forbidden as error:
+            self._no_plans = _ONLY_PODS.format(words(error))
+            return ""
+        found = [section(each, "metadata") for each in listed]
+        plans = [each for each in found if text(each, "name") == self._run]
+        newest = max(plans, key=lambda each: text(each, "creationTimestamp"), default={})
+        return text(newest, "namespace")
+
+
+def place_words(namespace: str, options: argparse.Namespace, *, own: bool = False) -> str:
+    """Return the options by which a command finds a run there; its own is found by its name."""
+    where = "" if own and not options.namespace else f" -n {namespace}"
+    for name in ("context", "kubeconfig"):
+        if given := getattr(options, name):
+            where += f" --{name} {shlex.quote(given)}"
+    return where
+
+
+def run_there(options: argparse.Namespace, namespace: str, run: str) -> ByCluster:
+    """Return the run in that namespace, and in no other. Raises CannotTell."""
+    return ByCluster(argparse.Namespace(**{**vars(options), "namespace": namespace}), run)
+
+
+def named_run(
+    options: argparse.Namespace, *, rights_too: bool = False
+) -> "tuple[KubeApi, str, str]":
+    """Return the API, the namespace and the name of the run that a command was given.
+
+    With `rights_too`, also a run of which only rights outside its namespace are left.
+    A usage error for what is no name. Raises KubeError, CannotTell.
+    """
+    name = options.name.removeprefix("run/")
+    if not is_run_name(name):
+        options.error(f"not a valid run name: {options.name!r}")
+    api, namespace = open_cluster(options)
+    assert namespace is not None
+    # In the same order as `ByCluster`: two commands must not mean two runs of one name.
+    places = [namespace] if options.namespace else [namespace, OWN_NAMESPACE.format(run=name)]
+    return api, _namespace_of(api, name, places, rights_too=rights_too), name
+
+
+def _namespace_of(api: "KubeApi", run: str, places: list[str], *, rights_too: bool) -> str:
+    """Return the namespace that has something of the run. Raises KubeError, CannotTell.
+
+    A run has its plan as long as it is there; what a deletion that was interrupted has left may
+    lack it. Its namespace may be deleted, and the rights that it had elsewhere not.
+    """
+    looks = [_has_plan, _has_rest, _is_created_by, *([_has_rights] if rights_too else [])]
+    hidden: dict[str, str] = {}
+    for look in looks:
+        for place in places:
+            try:
+                if look(api, place, run):
+                    return place
+            except NotFound:
+                continue
+            except Forbidden as error:
+                if look is _has_plan:
+                    hidden[place] = words(error)
+    seen = [place for place in places if place not in hidden]
+    told = [not_found(run, seen)] if seen else []
+    told += [f"no access to namespace {place}: {why}" for place, why in hidden.items()]
+    raise CannotTell("\n".join(told))
+
+
+def not_found(run: str, namespaces: Iterable[str | None]) -> str:
+    """Say where a run was looked for."""
+    places = " or ".join(map(repr, dict.fromkeys(namespaces)))
+    return f"run {run!r} not found in namespace {places}"
+
+
+def exists(api: "KubeApi", kind: str, namespace: str | None, name: str) -> bool:
+    """Return whether there is such an object. Raises KubeError."""
+    try:
+        api.get(kind, namespace, name, timeout=TIMEOUT)
+    except NotFound:
+        return False
+    return True
+
+
+def is_gone(api: "KubeApi", kind: str, namespace: str | None, name: str) -> bool:
+    """Return whether it is known that there is no such object: without permission it is not."""
+    try:
+        return not exists(api, kind, namespace, name)
+    except KubeError:
+        return False
+
+
+def has_plan(api: "KubeApi", namespace: str, run: str, *, timeout: float = TIMEOUT) -> bool:
+    """Return whether that namespace has the plan of such a run. Raises KubeError."""
+    return _is_of(api.get(PLAN, namespace, run, timeout=timeout), run)
+
+
+def _has_plan(api: "KubeApi", namespace: str, run: str) -> bool:
+    return has_plan(api, namespace, run)
+
+
+def _has_rest(api: "KubeApi", namespace: str, run: str) -> bool:
+    return any(
+        api.list_page(kind, namespace, selector(run), limit=1, timeout=TIMEOUT).items
+        for kind in _TRACES
+    )
+
+
+def _is_created_by(api: "KubeApi", namespace: str, run: str) -> bool:
+    found = api.get("Namespace", None, namespace, timeout=TIMEOUT)
+    return text(section(found, "metadata", "annotations"), CREATED_BY) == run
+
+
+def _has_rights(api: "KubeApi", namespace: str, run: str) -> bool:
+    return bool(RightsElsewhere(api, namespace, run).listed())
+
+
+def _is_of(found: Object, run: str) -> bool:
+    return text(section(found, "metadata", "labels"), RUN_LABEL) == run
+
+
+def _maker_of(pod: Object) -> Maker | None:
+    """Return what makes that Pod; None where it is neither a StatefulSet nor a Job."""
+    metadata = section(pod, "metadata")
+    for owner in items(metadata, "ownerReferences"):
+        if (kind := text(owner, "kind")) in _MAKERS:
+            run = text(section(metadata, "labels"), RUN_LABEL)
+            return Maker(kind, text(metadata, "namespace"), text(owner, "name"), run)
+    return None
+
+
+def _status_port(pod: Object) -> tuple[str, int | None]:
+    """Return scheme and port of the status listener, where the Pod is an aggregator of ours.
+
+    Its probes say whether it speaks TLS: they ask the same listener.
+    """
+    for container in items(section(pod, "spec"), "containers"):
+        for port in items(container, "ports"):
+            if text(port, "name") == _STATUS_PORT:
+                probed = section(container, "readinessProbe", "httpGet")
+                scheme = "https" if text(probed, "scheme") == "HTTPS" else "http"
+                return scheme, number(port, "containerPort")
+    return "", None

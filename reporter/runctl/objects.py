@@ -1,0 +1,190 @@
+"""Everything that `status-ctl run` creates, in order. The launcher makes the rest.
+
+The objects are in manifests/. No object has an owner: a manifest that is printed cannot know a UID.
+Objects that belong together have the run's labels.
+"""
+
+import base64
+import json
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any, Final
+
+from reporter.common.objects import section, text
+from reporter.launch.job import secret_names
+from reporter.run import names
+from reporter.run.plan import Key, plan_document
+from reporter.run.spec import launch_document
+from reporter.runctl.pod_security import pod_security
+from reporter.runctl.spec import RunSpec, StatusTls, UploadTo, plugin_account, status_name
+
+CREATION: Final = "status-reporter.io/creation"
+"""A random value in an annotation, by which a command recognises the objects that it has made."""
+PLAN: Final = "ConfigMap"
+"""Created first and deleted last: while it is there, nobody starts another run of that name."""
+_NOT_NAMESPACED: Final = frozenset({"Namespace", "ClusterRole", "ClusterRoleBinding"})
+_SERVICES: Final = {"nodeport": "NodePort", "loadbalancer": "LoadBalancer", "": None}
+_LEFT_OUT: Final = object()
+
+Object = Mapping[str, Any]
+Values = Mapping[str, Any]
+
+
+def namespace_of(found: Object, namespace: str) -> str | None:
+    """Return the namespace of an object of a run in `namespace`; None where it has none."""
+    if text(found, "kind") in _NOT_NAMESPACED:
+        return None
+    return text(section(found, "metadata"), "namespace") or namespace
+
+
+def display_name(found: Object, namespace: str = "") -> str:
+    """Return kind and name as other commands print them, and where it is if that is elsewhere."""
+    metadata = section(found, "metadata")
+    name = f"{text(found, 'kind').lower()}/{text(metadata, 'name')}"
+    own = text(metadata, "namespace")
+    return f"{name} in namespace {own}" if own and namespace and own != namespace else name
+
+
+def created_by(found: Object) -> str:
+    """Return what the command has drawn at random that has made an object."""
+    return text(section(found, "metadata", "annotations"), CREATION)
+
+
+def objects(spec: RunSpec) -> list[dict[str, Any]]:
+    """Return what is to be created, in this order: the ConfigMap is the lock on the name."""
+    values = _values(spec)
+    (pod,) = _filled("aggregator-pod.yaml", values)
+    return [
+        *_filled("run.yaml", values),
+        *map(dict, spec.extra),
+        *_filled("aggregator.yaml", {**values, "pod": pod}),
+    ]
+
+
+def _values(spec: RunSpec) -> Values:
+    """Return what the manifests name; None and what is empty leaves a key or an object out."""
+    run, namespace, launch = spec.run, spec.namespace, spec.launch
+    selector = {names.RUN_LABEL: run, "app.kubernetes.io/name": "status-aggregator"}
+    host = f"{run}.{namespace}"
+    adapters = [names.entry_name(run, key) for key in _adapters(spec)]
+    return {
+        "run": run,
+        "namespace": namespace,
+        "run_labels": names.labels(run),
+        "labels": names.labels(run) | selector,
+        "selector": selector,
+        "create_namespace": spec.create_namespace,
+        "pod_security": pod_security(launch.definitions)[0],
+        "elsewhere": _elsewhere(spec),
+        "plan": _plan(spec),
+        "aggregator_role": f"{run}-aggregator",
+        "aggregator_account": spec.aggregator_service_account or f"{run}-aggregator",
+        "create_aggregator_account": not spec.aggregator_service_account,
+        "aggregator_pods": None if spec.exit else [f"{run}-0"],
+        "secrets": sorted(secret_names(spec.plan)),
+        "plugin_role": plugin_account(run),
+        "plugin_account": launch.service_account,
+        "create_plugin_account": launch.service_account == plugin_account(run),
+        "adapters": adapters,
+        "adapter_verbs": ["get", "patch"] if launch.write_conditions else ["get"],
+        "service_type": _SERVICES[spec.expose],
+        "status_name": status_name(run),
+        "status_tls": _status_tls(spec.status_tls),
+        "probe_scheme": "HTTPS" if spec.status_tls else None,  # without a client certificate
+        "upload_name": f"{run}-upload",
+        "upload": _upload(spec.upload),
+        "upload_ca": spec.upload is not None and spec.upload.ca,
+        "exit": spec.exit,
+        "stays": not spec.exit,
+        "restart_policy": "Never" if spec.exit else "Always",
+        "storage": spec.storage,
+        "no_storage": spec.storage is None,
+        "claims_volume": spec.storage is not None and spec.exit,
+        "backoff_limit": 0 if spec.storage is None else 6,
+        "storage_class": spec.storage_class or None,
+        "image": launch.image,
+        "advertise_address": f"{host}.svc:8080",
+        "server_names": f"{run},{host},{host}.svc,{host}.svc.cluster.local",
+        "fixed_group": spec.fixed_group,
+        "pull_secrets": [{"name": name} for name in launch.pull_secrets] or None,
+        "node_selector": dict(spec.node_selector) or None,
+    }
+
+
+def _plan(spec: RunSpec) -> dict[str, str]:
+    launch = launch_document(spec.launch)
+    data = {
+        "plan.json": json.dumps(plan_document(spec.plan), indent=1),
+        "launch.json": json.dumps(launch, indent=1, ensure_ascii=False),
+    }
+    for plugin, keys in spec.launch.config_keys.items():
+        config = spec.launch.definition(plugin).config
+        data |= {key: config[file] for file, key in keys.items()}
+    return data
+
+
+def _elsewhere(spec: RunSpec) -> dict[str, str] | None:
+    """Say where else objects are: who deletes the run may not be able to search all namespaces."""
+    places = (text(section(each, "metadata"), "namespace") for each in spec.extra)
+    found = dict.fromkeys(each or names.CLUSTER for each in places if each != spec.namespace)
+    return {names.ELSEWHERE: ",".join(found)} if found else None
+
+
+def _adapters(spec: RunSpec) -> Iterator[Key]:
+    """Yield the entries with our sidecar under the plugins' account."""
+    for plugin in spec.plan.plugins:
+        definition = spec.launch.definition(plugin.name)
+        pod = section(definition.template, "spec")
+        named = pod.get("serviceAccountName") or pod.get("serviceAccount")
+        if definition.contract == "result-file" and not named:
+            yield from plugin.keys
+
+
+def _status_tls(tls: StatusTls | None) -> dict[str, str] | None:
+    if tls is None:
+        return None
+    pems = {"ca.crt": tls.client_ca, "tls.crt": tls.certificate, "tls.key": tls.private_key}
+    return _encoded(pems)
+
+
+def _upload(upload: UploadTo | None) -> dict[str, str] | None:
+    if upload is None:
+        return None
+    return _encoded({"url": upload.url.encode(), "ca.crt": upload.ca})
+
+
+def _encoded(data: Mapping[str, bytes]) -> dict[str, str]:
+    return {name: base64.b64encode(each).decode("ascii") for name, each in data.items() if each}
+
+
+def _filled(name: str, values: Values) -> list[dict[str, Any]]:
+    """Return the objects of a manifest."""
+    filled = (_fill(each, values) for each in _manifest(name))
+    return [each for each in filled if each is not _LEFT_OUT]
+
+
+@cache
+def _manifest(name: str) -> list[Any]:
+    # Here, because most commands create nothing.
+    from importlib.resources import files
+
+    import yaml
+
+    found = files("reporter.runctl").joinpath("manifests", name).read_text(encoding="utf-8")
+    return list(yaml.safe_load_all(found))
+
+
+def _fill(part: Any, values: Values) -> Any:
+    """Put values in the place of `$name`: only whole scalars, so nothing has to be quoted."""
+    if isinstance(part, dict):
+        if "$if" in part and not values[part["$if"]]:
+            return _LEFT_OUT
+        found = {key: _fill(each, values) for key, each in part.items() if key != "$if"}
+        return {key: each for key, each in found.items() if each is not _LEFT_OUT}
+    if isinstance(part, list):
+        filled = [_fill(each, values) for each in part]
+        return [each for each in filled if each is not _LEFT_OUT] or _LEFT_OUT
+    if isinstance(part, str) and part.startswith("$"):
+        value = values[part[1:]]
+        return _LEFT_OUT if value is None else value
+    return part

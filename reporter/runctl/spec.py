@@ -1,0 +1,148 @@
+"""A run as it was asked for, in one value from the command line to the objects; and its names."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from reporter.run import names
+from reporter.run.definition import Definition
+from reporter.run.nodes import Selected
+from reporter.run.plan import Plan, Plugin
+from reporter.run.spec import Launch
+
+OWN_NAMESPACE: Final = "status-reporter-{run}"
+"""The namespace of a run that has one to itself."""
+CREATED_BY: Final = "status-reporter.io/created-by-run"
+"""Annotation of a namespace that was made for a run, and goes with it."""
+CONTAINER: Final = "kube-sonobuoy"
+"""The aggregator's container: by this name `sonobuoy retrieve` finds it."""
+STATUS_PORT: Final = 8081
+EVERY_RUN: Final = f"app.kubernetes.io/name=status-aggregator,{names.RUN_LABEL}"
+"""The label selector of all aggregators that were launched for a run."""
+_REASONS_SHOWN: Final = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatusTls:
+    """What the status listener needs for access from outside, as PEM."""
+
+    certificate: bytes
+    private_key: bytes = field(repr=False)
+    client_ca: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UploadTo:
+    """Where the results are uploaded to: a presigned URL, which is a secret, and its host's CA."""
+
+    url: str = field(repr=False)
+    ca: bytes = b""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSpec:
+    """What is to run, where, and with what.
+
+    `launch` has the image and its pull secrets, for the aggregator too. `storage` is a quantity,
+    nothing for an emptyDir. `exit` makes a Job of the aggregator, which ends with the verdict.
+    `expose` makes a Service for access from outside and needs `status_tls`. `fixed_group` is off
+    where the platform gives Pods their users and groups. `extra` are objects that a built-in plugin
+    needs.
+    """
+
+    namespace: str
+    plan: Plan
+    launch: Launch
+    storage: str | None = "10Gi"
+    storage_class: str = ""
+    upload: UploadTo | None = None
+    exit: bool = False
+    expose: Literal["", "nodeport", "loadbalancer"] = ""
+    status_tls: StatusTls | None = None
+    create_namespace: bool = False
+    aggregator_service_account: str = ""
+    node_selector: Mapping[str, str] = field(default_factory=dict)
+    fixed_group: bool = True
+    extra: tuple[Mapping[str, Any], ...] = ()
+
+    @property
+    def run(self) -> str:
+        """The run's name."""
+        return self.plan.run
+
+
+def plugin_account(run: str) -> str:
+    """Return the name of the account of plugins that name none, of its Role and RoleBinding."""
+    return f"{run}-plugin"
+
+
+def status_name(run: str) -> str:
+    """Return the name of the Secret and the Service for access from outside."""
+    return f"{run}-status"
+
+
+def config_keys(definitions: Iterable[Definition]) -> dict[str, dict[str, str]]:
+    """Return the keys in the run's ConfigMap for the files of each plugin's configuration."""
+    return {
+        definition.name: {file: f"config.{i}.{j}" for j, file in enumerate(definition.config)}
+        for i, definition in enumerate(definitions)
+        if definition.config
+    }
+
+
+def make_plan(
+    run: str, definitions: Iterable[Definition], nodes: Mapping[str, Selected], timeout: int
+) -> Plan:
+    """Return the plan: an entry for each plugin, or for each of its nodes.
+
+    `timeout` in seconds is for plugins that name none.
+    """
+    nowhere = Selected((), ())
+    plugins = tuple(
+        Plugin(
+            each.name,
+            nodes=nodes.get(each.name, nowhere).chosen,
+            order=each.order,
+            heartbeats=each.heartbeats,
+            timeout_seconds=each.timeout_seconds,
+            skipped=nodes.get(each.name, nowhere).skipped,
+            result_format=each.result_format,
+            result_files=each.result_files,
+        )
+        for each in definitions
+    )
+    return Plan(run, plugins, timeout)
+
+
+def without_node(definition: Definition, nodes: Mapping[str, Selected]) -> str:
+    """Say why a plugin has no node to run on; nothing if it has one or needs none."""
+    if definition.driver != "Node" or (selected := nodes[definition.name]).chosen:
+        return ""
+    said = [f"{each.node}: {each.reason}" for each in selected.skipped[:_REASONS_SHOWN]]
+    more = len(selected.skipped) - len(said)
+    if more > 0:
+        said.append(f"{more} more")
+    why = f" ({'; '.join(said)})" if said else ""
+    return f"plugin {definition.name}: no node to run on{why}"
+
+
+def bad_name(run: str) -> str:
+    """Say why no run can have that name; nothing if it can."""
+    if names.is_run_name(run):
+        return ""
+    return (
+        f"{run!r} is not a valid run name: use at most 40 lowercase letters, digits "
+        "and '-', begin with a letter, and end with a letter or digit"
+    )
+
+
+def variable(written: str, plugins: Sequence[str]) -> tuple[str, str, str]:
+    """Split `PLUGIN.NAME=VALUE`; names of plugins may have dots. Raises ValueError with words."""
+    left, equals, value = written.partition("=")
+    if not equals:
+        raise ValueError(f"not PLUGIN.NAME=VALUE: {written!r}")
+    fitting = [name for name in plugins if left.startswith(f"{name}.") and left != f"{name}."]
+    if not fitting:
+        raise ValueError(f"no plugin of this run fits {left!r}")
+    plugin = max(fitting, key=len)
+    return plugin, left[len(plugin) + 1 :], value
