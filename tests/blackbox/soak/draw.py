@@ -6,7 +6,7 @@ The same seed and number give the same draw, whatever else is drawn or happens.
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 Text = Literal["success", "failure", "wrong", "cut", "empty", "large"]
@@ -19,6 +19,7 @@ RESULT = "/results/adapter-result.json"
 PROGRESS = "/results/progress.json"
 GRACE = 20
 ROLES: tuple[Role, ...] = get_args(Role)
+REMOVALS = {"delete", "evict", "drain", "suspend"}
 VALID = {"success": "True", "failure": "False"}
 _TEXTS: dict[Text, str] = {
     "success": """printf '{"status": "success", "reason": "%s"}' $reason""",
@@ -117,10 +118,15 @@ def draw(seed: str, number: int) -> Plan:
     lives = tuple(_draw_life(rng) for _ in range(1 if policy == "Never" else rng.choice((1, 2, 3))))
     trouble: Trouble = rng.choice((*[""] * 12, "image", "config", "command"))
     fault: Fault = rng.choice(
-        ("", "", "", "", "", "", "kill", "kill", "term", "stop", "stop", "delete", "evict", "force")
-        + ("suspend",)
+        ("", "", "", "", "kill", "kill", "term", "stop", "stop", "delete", "delete", "evict")
+        + ("evict", "force", "suspend")
         + (("drain",) if rng.random() < 0.5 else ())
     )
+    backoff = rng.choice((0, 0, 1) if policy == "Never" else (1, 2, 2))
+    if fault in REMOVALS and rng.random() < 0.6:
+        # Two Pods of the Job meet, and nothing but the removal ends the first.
+        ends: tuple[End, ...] = ("stay", "ignore TERM", "ignore TERM")
+        lives, backoff = tuple(replace(each, end=rng.choice(ends)) for each in lives), 1
     stuck = trouble in {"image", "config"}
     return Plan(
         number=number,
@@ -130,7 +136,7 @@ def draw(seed: str, number: int) -> Plan:
         by=rng.choice((*["person"] * 8, "cron by hand", "cron")),
         volume=rng.choice((*["emptyDir"] * 5, "claim", "claim with an old result")),
         policy=policy,
-        backoff=rng.choice((0, 0, 1) if policy == "Never" else (1, 2, 2)),
+        backoff=backoff,
         deadline=rng.randint(12, 20) if stuck else rng.choice((0, 0, 0, 0, rng.randint(5, 30))),
         suspended=rng.choice((*[0.0] * 9, rng.uniform(1, 4))),
         wait=rng.choice((8, 15, 60)),

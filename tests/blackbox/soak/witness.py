@@ -21,6 +21,7 @@ FOREIGN = {"type": "Foreign", "status": "True", "reason": "Before", "message": "
 FOREIGN_NOTE = {"foreign.example/note": "not yours"}
 MARK = {"metadata": {"annotations": FOREIGN_NOTE}, "status": {"conditions": [FOREIGN]}}
 LINES_A_MINUTE = 60
+COMES_BACK = 12.0
 NOTED_LATER = ("after", "late")
 
 
@@ -111,11 +112,15 @@ def check_events(events: Iterable[Object], history: Sequence[Shown]) -> None:
 
 
 def delay(attempt: Attempt, at: float) -> float:
-    """Seconds from the adapter's own end to its verdict, where nothing was in the way."""
+    """Seconds from the adapter's own end to its verdict, without those in which something was away.
+
+    After that everybody has a moment to come back.
+    """
     ended = attempt.runs[-1].ended if attempt.runs else None
     if ended is None or attempt.removed is not None:
         return 0.0
-    return 0.0 if any(b <= at and e >= ended for b, e in attempt.downs) else at - ended
+    away = [min(e, at) - max(b, ended) for b, e in attempt.downs if b <= at and e >= ended]
+    return at - ended - sum(away) - COMES_BACK * len(away)
 
 
 def _settled(shown: Shown) -> tuple[object, object]:

@@ -25,7 +25,7 @@ from tests.blackbox.soak.model import (
     finals,
     owes,
 )
-from tests.blackbox.soak.witness import delay
+from tests.blackbox.soak.witness import COMES_BACK, delay
 
 PASSED: Verdict = ("True", "success-0-0-pod")
 REFUSED: Verdict = ("False", "failure-0-1-pod")
@@ -141,6 +141,6 @@ def test_who_was_there_to_see_the_end() -> None:
 def test_how_long_a_verdict_has_taken() -> None:
     """From the end on, if nothing was away meanwhile."""
     assert 20.0 == delay(pod(run(), downs=((110.0, 120.0),)), 170.0)
-    assert 0.0 == delay(pod(run(), downs=((110.0, 151.0),)), 170.0)
+    assert 20.0 - 5.0 - COMES_BACK == delay(pod(run(), downs=((110.0, 155.0),)), 170.0)
     assert 0.0 == delay(pod(run(), removed=155.0), 170.0)
     assert 0.0 >= delay(pod(run()), 130.0)
