@@ -83,7 +83,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Whatever the locale says: YAML is UTF-8.
         stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # type: ignore[union-attr]
     try:
-        code = _run(sys.argv[1:] if arguments is None else arguments)
+        try:
+            code = _run(sys.argv[1:] if arguments is None else arguments)
+        except SystemExit:
+            sys.stdout.flush()  # the help's reader may have left, too
+            raise
         sys.stdout.flush()
     except KeyboardInterrupt as error:
         return TERMINATED if isinstance(error, Terminated) else INTERRUPTED

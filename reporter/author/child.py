@@ -141,11 +141,11 @@ class Child:
 
     def _notice_end(self) -> None:
         process, state = self._process, self._state
-        if process is None or not isinstance(state, Running) or (code := process.poll()) is None:
+        if process is None or not isinstance(state, Running) or not _has_ended(process):
             return
         finished = _wall()
-        # It is reaped, but while members are left, their group keeps its id.
         _kill_group(process.pid, signal.SIGKILL)
+        code = process.wait()
         if self._cgroup is not None:
             self._cgroup.kill()
         end_orphans()
@@ -174,6 +174,13 @@ class Child:
                 resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
 
         return prepare
+
+
+def _has_ended(process: subprocess.Popen[bytes]) -> bool:
+    """Return whether it has; not reaped, so that nobody gets its id while its group is killed."""
+    if not hasattr(os, "waitid"):
+        return process.poll() is not None
+    return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
 def _kill_group(leader: int, number: int) -> None:

@@ -1,6 +1,7 @@
 function __status_ctl
     set -l words (commandline -opc)
-    set -l program $words[1]
+    set -l program (string replace -r -- '^~/' "$HOME/" $words[1])
+    type -q -- $program; or return
     set -e words[1]
     set -l last (commandline -ct)
     set -l before (string match -r -- '^--[^=]*=' $last)

@@ -6,6 +6,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from reporter.cli.output import shown_file
+
 GOOD: Final = 0
 FAILED: Final = 1
 USAGE: Final = 2
@@ -58,4 +60,4 @@ def reading_input() -> Iterator[None]:
 
 def unreadable(error: OSError) -> str:
     """Say which file cannot be read, and why."""
-    return f"cannot read {error.filename}: {error.strerror}"
+    return f"cannot read {shown_file(str(error.filename))}: {error.strerror}"

@@ -92,6 +92,11 @@ def test_a_line_that_goes_on_in_one_way(opened: Opened, line: str, ending: str) 
     opened.completes(line, ending)
 
 
+def test_a_program_that_is_not_there(opened: Opened) -> None:
+    """Nothing is said about it at the prompt."""
+    opened.ask("~/missing/status-ctl expl")
+
+
 @pytest.mark.parametrize("words", [[], ["tcsh"], ["bash", "zsh"]])
 def test_usage(home: Home, words: list[str]) -> None:
     """2."""

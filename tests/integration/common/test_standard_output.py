@@ -57,6 +57,7 @@ def test_a_manifest_that_is_cut_off_in_the_middle_is_no_success(unbuffered, tmp_
         ("status-aggregator", ("run", "--check")),
         ("status-aggregator", ("run", "--help")),  # argparse passes over an error of its own write
         ("status-reporter", ("--check",)),
+        ("status-ctl", ("--help",)),
     ],
 )
 @pytest.mark.parametrize("unbuffered", ["", "1"], ids=["buffered", "unbuffered"])
