@@ -8,6 +8,9 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+Object = Mapping[str, Any]
+"""One as the Kubernetes API has it, in JSON."""
+
 _INT64 = range(-(2**63), 2**63)  # every integer of the API; a larger one would not fit a float
 _LAST_SECOND = 253_402_300_799  # of the year 9999: later times have no date
 

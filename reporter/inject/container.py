@@ -1,11 +1,11 @@
 """The container that is added to a Job's Pod."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from reporter.common.defaults import REPORTER, RESULTS_PATH, WAIT_SECONDS
-from reporter.common.objects import items, number, section, text
+from reporter.common.objects import Object, items, number, section, text
 from reporter.common.quantity import quantity
 from reporter.inject.options import Wishes
 from reporter.inject.results_volume import Results
@@ -14,8 +14,6 @@ from reporter.launch import added_container
 from reporter.launch.added_container import from_field, variables
 from reporter.run.names import PLUGIN_LABEL
 from reporter.verdict.facts import Form
-
-Object = Mapping[str, Any]
 
 _PORT: Final = 9464
 

@@ -1,13 +1,10 @@
 """Where the adapter leaves its result, and how the reporter gets to see it."""
 
 import posixpath
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-from reporter.common.objects import items, section, text
-
-Object = Mapping[str, Any]
+from reporter.common.objects import Object, items, section, text
 
 VOLUME: Final = "status-reporter-results"
 _AT: Final = "/results"

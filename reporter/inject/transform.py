@@ -1,11 +1,11 @@
 """What a Job's Pods must have for the reporter, as changes of the Job: put in, and taken out."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
 from reporter.common.defaults import REPORTER
-from reporter.common.objects import items, number, section, text
+from reporter.common.objects import Object, items, number, section, text
 from reporter.inject import record
 from reporter.inject.container import Beside, container
 from reporter.inject.edits import Add, Edit, Path, Put, Remove, get, put
@@ -18,8 +18,6 @@ from reporter.launch import added_container
 from reporter.run.names import PLUGIN_LABEL
 from reporter.verdict.facts import Form
 from reporter.verdict.pod import PROXIES, Names, find_adapter
-
-Object = Mapping[str, Any]
 
 SAME_ACCOUNT: Final = (
     "every container with a token of a Job's account can write the verdict of any Job in the "

@@ -5,18 +5,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
-from reporter.common.objects import items, moment, number, section, text
+from reporter.common.objects import Object, items, moment, number, section, text
 from reporter.common.text import go_duration
 from reporter.jobs.check_pod import TROUBLES, PodView, check_pod
-from reporter.jobs.finding import (
-    FAILURES,
-    Finding,
-    Object,
-    Weight,
-    last_event,
-    say,
-    true_condition,
-)
+from reporter.jobs.finding import FAILURES, Finding, Weight, last_event, say, true_condition
 from reporter.jobs.job import ENDED, JobView, Outcome, WrittenVerdict, newest_pod
 from reporter.jobs.setting import MARGIN, Setup, find_setup
 from reporter.jobs.verdict_words import verdict_finding

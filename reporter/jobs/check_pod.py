@@ -4,17 +4,8 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from reporter.common.objects import items, moment, section, text
-from reporter.jobs.finding import (
-    ROWS,
-    Finding,
-    Object,
-    exit_words,
-    joined,
-    last_event,
-    say,
-    true_condition,
-)
+from reporter.common.objects import Object, items, moment, section, text
+from reporter.jobs.finding import ROWS, Finding, exit_words, joined, last_event, say, true_condition
 from reporter.jobs.job import WrittenVerdict
 from reporter.jobs.reporter_log import complaints, link_trouble, not_written, refused, words
 from reporter.jobs.setting import Setup

@@ -12,11 +12,11 @@ from reporter.cli import output as show
 from reporter.cli.cluster import TIMEOUT, asking, cluster_arguments, job_name, open_cluster
 from reporter.cli.exits import GOOD, CannotTell
 from reporter.cli.table import paint, wants_colour
-from reporter.common.objects import section, text
+from reporter.common.objects import Object, section, text
 from reporter.common.text import clean
 from reporter.errors import KubeError, NotFound
 from reporter.jobs.check_job import Look, findings, findings_of_runs, last_runs
-from reporter.jobs.finding import Finding, Object, Weight
+from reporter.jobs.finding import Finding, Weight
 from reporter.jobs.job import JobView, Outcome, newest_pod, pods_selector
 from reporter.jobs.setting import find_setup
 from reporter.verdict.facts import Running, Terminated

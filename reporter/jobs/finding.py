@@ -5,12 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from reporter.common.defaults import REPORTER
-from reporter.common.objects import epoch, items, number, section, text
+from reporter.common.objects import Object, epoch, items, number, section, text
 
-Object = Mapping[str, Any]
 _TABLE: Final = tomllib.loads(Path(__file__).with_name("findings.toml").read_text("utf-8"))
 ADVICE: Final[Mapping[str, str]] = _TABLE["advice"]
 FAILURES: Final[Mapping[str, str]] = _TABLE["failures"]

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from reporter.common.objects import items, json_object, moment, number, section, text
-from reporter.jobs.finding import Object, true_condition
+from reporter.common.objects import Object, items, json_object, moment, number, section, text
+from reporter.jobs.finding import true_condition
 from reporter.jobs.setting import find_setups
 from reporter.verdict.condition import ANNOTATION_PREFIX, RESERVED_TYPES, annotation_key
 from reporter.verdict.rows import REASONS

@@ -6,8 +6,7 @@ from functools import cached_property
 from typing import Final
 
 from reporter.common.defaults import REPORTER, RESULTS_PATH, WAIT_SECONDS
-from reporter.common.objects import items, section, text
-from reporter.jobs.finding import Object
+from reporter.common.objects import Object, items, section, text
 from reporter.verdict.condition import DEFAULT_TYPE, is_condition_type
 from reporter.verdict.facts import Form
 from reporter.verdict.pod import Names, find_form

@@ -10,9 +10,8 @@ from reporter.cli import output as show
 from reporter.cli.cluster import TIMEOUT, said
 from reporter.cli.exits import CannotTell
 from reporter.cli.output import tell
-from reporter.common.objects import section, text
+from reporter.common.objects import Object, section, text
 from reporter.errors import Forbidden, InvalidRequest, KubeError, Silence, Unauthorized
-from reporter.jobs.finding import Object
 from reporter.jobs.job import JobView
 from reporter.jobs.list import Line, lines_of, none_in, table_of
 

@@ -1,12 +1,10 @@
 """What an API server offers, read from its aggregated discovery: one document for many groups."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-from reporter.common.objects import items, section, text
-
-Object = Mapping[str, Any]
+from reporter.common.objects import Object, items, section, text
 
 AGGREGATED: Final = "APIGroupDiscoveryList"
 STALE: Final = "the server of this group does not answer; what it offers may have changed"

@@ -8,12 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from reporter.common.objects import section
+from reporter.common.objects import Object, section
 from reporter.run.definition import RESERVED, RESERVED_VOLUMES, Definition
 from reporter.run.plan import Key
 from reporter.run.spec import Launch, RunLocation
-
-Object = Mapping[str, Any]
 
 SIDECAR, WORKER = RESERVED
 CERTIFICATES, TOKEN, CONFIG = RESERVED_VOLUMES

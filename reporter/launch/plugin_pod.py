@@ -1,11 +1,10 @@
 """The Pod template of a plugin: the definition's own, as it is, and what is added to it."""
 
 import posixpath
-from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any, Final
 
-from reporter.common.objects import items, number, section, text
+from reporter.common.objects import Object, items, number, section, text
 from reporter.launch import added_container
 from reporter.launch.added_container import CONFIG, ResultsMount, Setting
 from reporter.run import names, placement
@@ -13,8 +12,6 @@ from reporter.run.definition import Definition, full_image
 from reporter.run.plan import GLOBAL, Key
 from reporter.run.spec import Launch, RunLocation
 from reporter.verdict.pod import DEFAULT_CONTAINER, Names, find_adapter
-
-Object = Mapping[str, Any]
 
 CONFIG_AT: Final = "/tmp/sonobuoy/config"  # noqa: S108 - the path of Sonobuoy's plugins
 PROGRESS_PORT: Final = 8099

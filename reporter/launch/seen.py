@@ -3,12 +3,12 @@
 `verdict.pod` reads the Pods, `jobs` and `verdict.not_starting` have the words.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final
+from typing import Final
 
-from reporter.common.objects import items, moment, section, text
+from reporter.common.objects import Object, items, moment, section, text
 from reporter.common.text import clean
 from reporter.jobs.check_pod import PodView, check_pod
 from reporter.jobs.finding import event_time, last_event
@@ -27,8 +27,6 @@ from reporter.verdict.facts import Container, Pod, Running, Terminated, Waiting
 from reporter.verdict.not_starting import trouble_of
 from reporter.verdict.pod import EVICTING, Names, read_container
 from reporter.verdict.pod import read_pod as read_facts_of_pod
-
-Object = Mapping[str, Any]
 
 _UPLOADS: Final = {"result-file": SIDECAR, "done-file": WORKER}
 _TEXT: Final = 1024  # bytes

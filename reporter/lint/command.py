@@ -10,10 +10,10 @@ from reporter.cli.cluster import TIMEOUT, asking, cluster_arguments, open_cluste
 from reporter.cli.exits import FAILED, GOOD, reading_input
 from reporter.cli.output import tell
 from reporter.cli.table import paint, wants_colour
-from reporter.common.objects import section, text
+from reporter.common.objects import Object, section, text
 from reporter.inject.files import add_files
 from reporter.lint.case import Severity, World, findings
-from reporter.lint.jobs import Job, Object, read_jobs
+from reporter.lint.jobs import Job, read_jobs
 from reporter.lint.objects import File, load_manifests
 from reporter.lint.reports import Checked, LocatedFinding, as_data, as_sarif, lines
 from reporter.lint.rights import EVENTS, NEEDED, WATCH, Account, Right, Rights

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from reporter.common.defaults import REPORTER, RESULTS_PATH, WAIT_SECONDS
-from reporter.common.objects import section, text
+from reporter.common.objects import Object, section, text
 from reporter.inject.edits import get
 from reporter.inject.jobs import FoundJob, jobs
 from reporter.inject.options import DISABLED
@@ -14,7 +14,6 @@ from reporter.jobs.setting import FALSE, LABEL, reporters_in
 from reporter.verdict.facts import Form
 from reporter.verdict.pod import Names
 
-Object = Mapping[str, Any]
 Place = tuple[str | int, ...]
 """Where a value stands in its document: member names and list positions."""
 

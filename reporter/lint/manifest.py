@@ -6,10 +6,11 @@ from itertools import takewhile
 from typing import Any, Final
 
 from reporter.common.kubernetes_yaml import template_hint
+from reporter.common.objects import Object
 from reporter.common.schema import Place, field
 from reporter.common.yaml_lines import Document, Mistake, read_documents
 from reporter.inject.jobs import objects_in
-from reporter.lint.jobs import READ, Object
+from reporter.lint.jobs import READ
 
 MAX_BYTES: Final = 16 * 1024 * 1024
 _MOST_VALUES: Final = 500_000

@@ -2,11 +2,9 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from reporter.common.objects import items, section, text
-
-Object = Mapping[str, Any]
+from reporter.common.objects import Object, items, section, text
 
 
 class Right(NamedTuple):

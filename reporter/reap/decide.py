@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from reporter.common.objects import items, moment, section, stamp, text
-from reporter.jobs.finding import Object, true_condition
+from reporter.common.objects import Object, items, moment, section, stamp, text
+from reporter.jobs.finding import true_condition
 from reporter.jobs.job import ENDED, written_verdicts
 from reporter.jobs.setting import LABEL, Setup, find_setups
 from reporter.verdict import rows

@@ -13,9 +13,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from reporter.cli.cluster import TIMEOUT
-from reporter.common.objects import section, text
+from reporter.common.objects import Object, section, text
 from reporter.errors import Conflict, Forbidden, Gone, KubeError, NotFound, Unavailable
-from reporter.jobs.finding import Object
 from reporter.jobs.job import newest_pod, pods_selector
 from reporter.kube.objects import PAGE
 from reporter.reap.decide import (

@@ -9,10 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from reporter.common import label_selector
-from reporter.common.objects import items, text
+from reporter.common.objects import Object, items, text
 from reporter.run.plan import ResultFormat
 
-Object = Mapping[str, Any]
 Place = tuple[str | int, ...]
 """Where a value stands in its document: member names and list positions."""
 

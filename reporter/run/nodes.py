@@ -1,17 +1,15 @@
 """On which nodes a plugin runs, decided once: those that are chosen, and why others are not."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
 
 from reporter.common import label_selector
 from reporter.common.label_selector import Requirement
-from reporter.common.objects import items, section, text
+from reporter.common.objects import Object, items, section, text
 from reporter.common.text import clean
 from reporter.run.definition import Definition
 from reporter.run.placement import REQUIRED
 from reporter.run.plan import Skipped
-
-Object = Mapping[str, Any]
 
 _OS: Final = frozenset({"kubernetes.io/os", "beta.kubernetes.io/os"})
 _VIRTUAL: Final = (("type", "virtual-kubelet"), ("eks.amazonaws.com/compute-type", "fargate"))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from reporter.cli.cluster import TIMEOUT, open_cluster, words
 from reporter.cli.exits import CannotTell
-from reporter.common.objects import items, number, section, text
+from reporter.common.objects import Object, items, number, section, text
 from reporter.common.text import clean
 from reporter.errors import Forbidden, KubeError, NotFound
 from reporter.kube.resources import Resource
@@ -22,7 +22,7 @@ from reporter.run.from_annotations import of_reading
 from reporter.run.names import RUN_LABEL, is_run_name, selector
 from reporter.run.pod_status import Reading, ReadOutcome
 from reporter.run.view import Look
-from reporter.runctl.objects import PLAN, Object
+from reporter.runctl.objects import PLAN
 from reporter.runctl.remove import RightsElsewhere
 from reporter.runctl.run_status import find_aggregator, read_run_status
 from reporter.runctl.server import ANSWER, Address, ByHttp, StatusServer

@@ -16,21 +16,13 @@ from typing import TYPE_CHECKING, Any, Final
 from reporter.cli.cluster import TIMEOUT, words
 from reporter.cli.interrupt import termination_too
 from reporter.cli.output import tell
-from reporter.common.objects import section, text
+from reporter.common.objects import Object, section, text
 from reporter.common.retry import next_delay
 from reporter.errors import Conflict, Forbidden, KubeError, NotFound, Unavailable
 from reporter.runctl.cluster_run import place_words
 from reporter.runctl.connection_file import remove_connection
 from reporter.runctl.expose import Access
-from reporter.runctl.objects import (
-    CREATION,
-    PLAN,
-    Object,
-    created_by,
-    display_name,
-    namespace_of,
-    objects,
-)
+from reporter.runctl.objects import CREATION, PLAN, created_by, display_name, namespace_of, objects
 from reporter.runctl.preflight import INSTEAD, advice, check, wait_for_account
 from reporter.runctl.spec import RunSpec
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, Final
 
-from reporter.common.objects import section, text
+from reporter.common.objects import Object, section, text
 from reporter.launch.job import secret_names
 from reporter.run import names
 from reporter.run.plan import Key, plan_document
@@ -26,7 +26,6 @@ _NOT_NAMESPACED: Final = frozenset({"Namespace", "ClusterRole", "ClusterRoleBind
 _SERVICES: Final = {"nodeport": "NodePort", "loadbalancer": "LoadBalancer", "": None}
 _LEFT_OUT: Final = object()
 
-Object = Mapping[str, Any]
 Values = Mapping[str, Any]
 
 

@@ -4,13 +4,12 @@ The Pod Security Standards of Kubernetes 1.34: `restricted` unless something nee
 `privileged`. The containers that are added to a plugin's Pod are restricted.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, Literal
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, Literal
 
-from reporter.common.objects import items, section, text
+from reporter.common.objects import Object, items, section, text
 from reporter.run.definition import Definition
 
-Object = Mapping[str, Any]
 Level = Literal["restricted", "baseline", "privileged"]
 
 _RANKS: Final[dict[Level, int]] = {"restricted": 0, "baseline": 1, "privileged": 2}

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from reporter.cli.cluster import TIMEOUT, words
-from reporter.common.objects import items, section, text
+from reporter.common.objects import Object, items, section, text
 from reporter.errors import AlreadyExists, Forbidden, KubeError, NotFound
 from reporter.launch.job import job
 from reporter.run.names import RUN_LABEL
 from reporter.run.spec import RunLocation
 from reporter.runctl.cluster_run import is_gone
-from reporter.runctl.objects import Object, display_name, namespace_of, objects
+from reporter.runctl.objects import display_name, namespace_of, objects
 from reporter.runctl.spec import OWN_NAMESPACE, RunSpec
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from reporter.cli.cluster import TIMEOUT, words
 from reporter.cli.exits import USAGE
-from reporter.common.objects import items, number, section, text
+from reporter.common.objects import Object, items, number, section, text
 from reporter.errors import Forbidden, KubeError, NotFound
 from reporter.jobs.check_pod import PodView, check_pod
 from reporter.jobs.finding import Finding, Weight
@@ -15,7 +15,6 @@ from reporter.jobs.reporter_log import complaints
 from reporter.run.names import selector
 from reporter.run.pod_status import newest_first
 from reporter.runctl.cluster_run import exists
-from reporter.runctl.objects import Object
 from reporter.runctl.spec import CONTAINER, EVERY_RUN, RunSpec
 
 if TYPE_CHECKING:

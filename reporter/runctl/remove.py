@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from reporter.cli.cluster import TIMEOUT, words
 from reporter.cli.output import tell
-from reporter.common.objects import items, section, text
+from reporter.common.objects import Object, items, section, text
 from reporter.errors import Conflict, Forbidden, KubeError, NotFound
 from reporter.kube.resources import Resource
 from reporter.run.names import (
@@ -26,7 +26,7 @@ from reporter.run.names import (
     own_grace,
     selector,
 )
-from reporter.runctl.objects import PLAN, Object, created_by, display_name, namespace_of
+from reporter.runctl.objects import PLAN, created_by, display_name, namespace_of
 from reporter.runctl.spec import CREATED_BY, EVERY_RUN
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from reporter.cli.exits import FAILED, GOOD, TIME_OVER, USAGE, CannotTell
 from reporter.cli.interrupt import at_once
 from reporter.cli.options import length
 from reporter.cli.output import tell
-from reporter.common.objects import section
+from reporter.common.objects import Object, section
 from reporter.errors import Forbidden, NotFound
 from reporter.run.definition import Definition
 from reporter.run.destination import read_destination
@@ -26,7 +26,7 @@ from reporter.runctl.cluster_snapshot import with_snapshot
 from reporter.runctl.create import start
 from reporter.runctl.definitions import read_chosen
 from reporter.runctl.follow import delivery_option
-from reporter.runctl.objects import Object, display_name, objects
+from reporter.runctl.objects import display_name, objects
 from reporter.runctl.pod_security import pod_security
 from reporter.runctl.preflight import check_unstarted
 from reporter.runctl.ready import PATIENCE, wait_ready

@@ -6,10 +6,9 @@ A thread keeps its newest state from a watch; without a watch it is read with GE
 import random
 import threading
 import time
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
-from reporter.common.objects import section, text
+from reporter.common.objects import Object, section, text
 from reporter.common.retry import next_delay
 from reporter.errors import Forbidden, KubeError, NotFound, Silence, Unavailable
 from reporter.kube.api import KubeApi
@@ -28,7 +27,6 @@ from reporter.verdict.pod import Names, read_pod
 FIRST_ANSWER = 1.0  # seconds to wait for the watch's first event before a GET asks
 HEALTHY_AFTER = 5.0  # a watch that lived this long starts its back-off anew
 POLL_PAUSE = 10.0  # between two reads where there is no watch
-Object = Mapping[str, Any]
 
 
 class PodSource:

@@ -13,11 +13,9 @@ from enum import Enum
 from typing import Any
 
 from reporter.common.defaults import REPORTER
-from reporter.common.objects import items, moment, number, section, stamp, text
+from reporter.common.objects import Object, items, moment, number, section, stamp, text
 from reporter.verdict.facts import Job
 from reporter.verdict.rows import FALSE, TRUE, Report
-
-Object = Mapping[str, Any]
 
 ANNOTATION_PREFIX = "status-reporter.io/"
 DETAILS_SUFFIX = ".details"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from reporter.common.defaults import REPORTER, RESULTS_PATH
-from reporter.common.objects import items, moment, number, section, text
+from reporter.common.objects import Object, items, moment, number, section, text
 from reporter.verdict.facts import (
     Blocker,
     Container,
@@ -20,8 +20,6 @@ from reporter.verdict.facts import (
     Terminated,
     Waiting,
 )
-
-Object = Mapping[str, Any]
 
 DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"
 COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"

@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from reporter.common import log
-from reporter.common.objects import items, section, text
+from reporter.common.objects import Object, items, section, text
 from reporter.errors import Forbidden, KubeError, Unauthorized
 from reporter.link import done_file
 from reporter.link.background import Background
 from reporter.link.gather import GatherFailure
 from reporter.link.tree_archive import pack
 from reporter.verdict.facts import Terminated
-from reporter.verdict.pod import Names, Object, read_pod
+from reporter.verdict.pod import Names, read_pod
 
 ARCHIVE = "out.tar.gz"
 EVERY_SECONDS = 5.0
