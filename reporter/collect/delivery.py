@@ -40,6 +40,7 @@ class Link:
         interval = config.heartbeat_seconds
         self._heart = Heart(self._client, interval=interval, on_event=say) if interval else None
         self._news: SimpleQueue[Progress | None] = SimpleQueue()
+        self._over = False  # nothing newer can come
 
     def __enter__(self) -> Self:
         if self._heart:
@@ -66,6 +67,7 @@ class Link:
 
         With a failure it goes along with a report of it.
         """
+        self._over = True
         self._news.put(None)
         archive = ResultSource.from_directory(directory)
         try:
@@ -93,7 +95,7 @@ class Link:
 
     def _send_progress(self) -> None:
         while (progress := self._news.get()) is not None:
-            if not self._news.empty():
+            if self._news.qsize() > self._over:  # a newer one waits
                 continue
             try:
                 self._client.post_progress(progress)

@@ -261,14 +261,17 @@ def _watch(
     most: Output,
 ) -> None:
     """Wait for its end, or until it has to be ended, and note why."""
+    took = 0.0
     while True:
+        pause = max(_PAUSE, 9 * took)  # many files take long to count
         with suppress(subprocess.TimeoutExpired):
-            process.wait(max(0.0, min(_PAUSE, end - time.monotonic())))
+            process.wait(max(0.0, min(pause, end - time.monotonic())))
             return
         record.stopped = stop.requested
         if not record.stopped:
-            over_time = time.monotonic() >= end
-            record.limit = "seconds" if over_time else measure(out, most).over(most)
+            began = time.monotonic()
+            record.limit = "seconds" if began >= end else measure(out, most).over(most)
+            took = time.monotonic() - began
         if record.stopped or record.limit:
             return
 

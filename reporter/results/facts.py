@@ -44,7 +44,7 @@ _OF_NODE: Final = re.compile(r"(?:^|/)plugins/([^/]+)/(?:results|errors)/([^/]+)
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     archive.arguments(parser)
-    parser.add_argument("--node", metavar="FILE", help="all facts of this node")
+    parser.add_argument("--node", metavar="NAME", help="all facts of this node")
     parser.add_argument("--diff", action="store_true", help="only what differs between nodes")
     parser.add_argument(
         "--all",

@@ -100,7 +100,10 @@ class Judge:
             code, answer = self._answer(task, budget.seconds, body, listing)
             if code == 0:
                 head, _, shown = answer.partition(b"\n")
-                found = Judgement(**json.loads(head), not_passed=shown)
+                try:
+                    found = Judgement(**json.loads(head), not_passed=shown)
+                except (ValueError, TypeError):  # no answer: its memory ended as it was written
+                    return Judgement(note=TOO_MUCH, complete=False)
                 # Without what the interpreter takes to start: many small results cost little.
                 budget.seconds -= found.seconds
                 return found

@@ -34,23 +34,32 @@ class Places:
 
 
 @dataclass(slots=True)
+class Text:
+    """How many characters may still be kept."""
+
+    left: int
+
+
+@dataclass(slots=True)
 class Room:
     """What may still be kept of a result, of all its reports together.
 
-    `passed` and `others` are items of the list, `text` characters in them. `failed` and
+    `passed` and `others` are items of the list, and the texts characters in them. `failed` and
     `unclear` are places on the page, for tests that failed and others that did not pass.
     """
 
     passed: int = 0
     others: int = 0
-    text: int = 0
+    passed_text: Text = field(default_factory=lambda: Text(0))
+    others_text: Text = field(default_factory=lambda: Text(0))
     failed: Places = field(default_factory=lambda: Places(0, 0))
     unclear: Places = field(default_factory=lambda: Places(0, 0))
 
     @classmethod
     def of_list(cls) -> "Room":
         """Return what the list of all tests has for a result."""
-        return cls(passed=40_000, others=20_000, text=8 * 2**20)
+        texts = Text(3 * 2**20), Text(5 * 2**20)
+        return cls(passed=40_000, others=20_000, passed_text=texts[0], others_text=texts[1])
 
     @classmethod
     def of_page(cls) -> "Room":
@@ -140,7 +149,8 @@ class Report:
             above = (*(each.name for each in self._open), *((of,) if of else ()))
             self._show(above, name, word, said(details, meta))
         if listed:
-            branch.items.append(Item(name, word, self._kept(meta), self._kept(details)))
+            left = room.passed_text if good else room.others_text
+            branch.items.append(Item(name, word, _kept(meta, left), _kept(details, left)))
 
     def _show(self, above: tuple[str, ...], name: str, word: str, text: str) -> None:
         places = self._room.failed if word in BAD else self._room.unclear
@@ -149,34 +159,34 @@ class Report:
             if places.take(written):
                 self.shown.append((word, written))
 
-    def _kept(self, value: Any, depth: int = 0) -> Any:
-        """Return as much as there is room for: an alias may have put one value in many places."""
-        room = self._room
-        if depth > DEEPEST:
-            return TRUNCATED
-        if isinstance(value, str):
-            most = max(0, min(_TEXT, room.text))
-            kept = value if len(value) <= most else f"{value[:most]}{TRUNCATED}"
-            room.text -= len(kept)
-            return kept
-        if isinstance(value, dict):
-            members = {}
-            for key, each in value.items():
-                room.text -= len(key) + _MEMBER
-                members[key] = self._kept(each, depth + 1)
-                if room.text <= 0:
-                    break
-            return members
-        if isinstance(value, list):
-            parts = []
-            for each in value:
-                room.text -= _MEMBER
-                parts.append(self._kept(each, depth + 1))
-                if room.text <= 0:
-                    break
-            return parts
-        room.text -= len(str(value))
-        return value
+
+def _kept(value: Any, room: Text, depth: int = 0) -> Any:
+    """Return as much as there is room for: an alias may have put one value in many places."""
+    if depth > DEEPEST or (depth and room.left <= 0):
+        return TRUNCATED
+    if isinstance(value, str):
+        most = max(0, min(_TEXT, room.left))
+        kept = value if len(value) <= most else f"{value[:most]}{TRUNCATED}"
+        room.left -= len(kept)
+        return kept
+    if isinstance(value, dict):
+        members = {}
+        for key, each in value.items():
+            room.left -= len(key) + _MEMBER
+            members[key] = _kept(each, room, depth + 1)
+            if room.left <= 0:
+                break
+        return members
+    if isinstance(value, list):
+        parts = []
+        for each in value:
+            room.left -= _MEMBER
+            parts.append(_kept(each, room, depth + 1))
+            if room.left <= 0:
+                break
+        return parts
+    room.left -= len(str(value))
+    return value
 
 
 def _count(counts: dict[str, int], word: str) -> None:

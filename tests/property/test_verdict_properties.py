@@ -13,7 +13,7 @@ from reporter.verdict.annotation import SIZE_LIMIT, decode_note, encode_note, ev
 from reporter.verdict.case import Case
 from reporter.verdict.condition import Attempt
 from reporter.verdict.decide import Pending, Settled, decide, nothing_more, restartable, stays
-from reporter.verdict.facts import FileAbsent
+from reporter.verdict.facts import FileAbsent, FileUnread
 from reporter.verdict.memory import attributed, remember
 from reporter.verdict.rows import Report
 from tests.property.facts import (
@@ -36,7 +36,7 @@ def test_every_observation_has_a_verdict(o, policy):
     said = decide(o, policy)
 
     if isinstance(said, Pending):
-        assert o.stopping_since is not None
+        assert o.stopping_since is not None or isinstance(o.file, FileUnread)
         assert said.next_look > o.now
         return
     report = said.report

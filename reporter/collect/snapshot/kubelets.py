@@ -12,7 +12,7 @@ from reporter.collect.snapshot.files import Folder, encoded, host_path, log_path
 from reporter.collect.snapshot.index import Collected
 from reporter.collect.snapshot.redact import redact, redact_text
 from reporter.common.objects import items, number, section, text
-from reporter.errors import InvalidRequest, NotFound
+from reporter.errors import InvalidRequest, KubeError, NotFound
 
 _PROXY: Final = "/api/v1/nodes/{name}/proxy/"
 _LOG: Final = "/api/v1/namespaces/{namespace}/pods/{pod}/log"
@@ -65,12 +65,15 @@ def collect_logs(server: Server, folder: Folder, most: int, pod: LoggedPod) -> C
 
     A container that has no log, because it never ran, is no reason to miss the others.
     """
-    found = Collected()
-    for container, previous in pod.logs:
-        with found.noting(f"{pod.namespace}/{pod.name}: "):
+    found, whose = Collected(), f"{pod.namespace}/{pod.name}: "
+    with found.noting(whose):
+        for container, previous in pod.logs:
             try:
                 data, cut = server.tried(_tail, server, pod, container, previous, most)
             except (NotFound, InvalidRequest):
+                continue
+            except KubeError as error:
+                found.error = f"{whose}{error}"
                 continue
             if cut:
                 found.truncated = f"of each log the newest {most // 1024} KiB are kept"

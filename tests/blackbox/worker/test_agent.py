@@ -76,14 +76,15 @@ def test_the_agent_says_how_far_it_is_and_that_it_lives(scripted: Scripted, prog
     with agent(scripted, programs, WORKER_HEARTBEAT_SECONDS="1") as process:
         scripted.heard(1, "progress")
         pipes[0].write_bytes(b"")
-        told = [json.loads(each.body) for each in scripted.heard(2, "progress")]
+        scripted.heard(2, "progress")
         scripted.heard(2, "health")
         pipes[1].write_bytes(b"")
+        told = [json.loads(each.body) for each in scripted.heard(3, "progress")]
         scripted.heard(1, "results")
         assert 0 == process.join()
 
     said = [(each["msg"], each["completed"], each["total"]) for each in told]
-    assert [("gathering: one", 0, 2), ("gathered: one", 1, 2)] == said
+    assert [("gathering: one", 0, 2), ("gathered: one", 1, 2), ("gathered: two", 2, 2)] == said
 
 
 def test_all_gatherers_failing_is_a_failure(scripted: Scripted, programs: Path) -> None:

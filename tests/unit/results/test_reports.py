@@ -9,7 +9,7 @@ import pytest
 
 from reporter.results import junit
 from reporter.results.items import lines
-from reporter.results.report import Report, Room
+from reporter.results.report import Report, Room, Text
 from reporter.run.counting import verdict_of
 from tests.unit.results.scene import HOME, PARSE, judged, plain, read, suite
 
@@ -86,13 +86,23 @@ CASES = "".join(
 
 def test_what_there_is_no_room_for_is_counted():
     """Of good tests and of others so many are listed; texts end where their room does."""
-    item, _ = judged("junit", suite(CASES), Room(passed=3, others=4, text=83))
+    item, _ = judged("junit", suite(CASES), Room(passed=3, others=4, others_text=Text(83)))
     listed = [each.name for each in item.items[0].items]
     assert ["0", "1", "2", "3", "5", "10", "15"] == listed
     assert {"failed": 10, "passed": 40} == item.counts == item.items[0].counts
     assert "failed: 6, passed: 37" == item.meta["unlisted"]
     said = [each.details.get("failure") for each in item.items[0].items if each.details]
     assert ["why", "wh [truncated]", " [truncated]", " [truncated]"] == said
+
+
+def test_good_tests_leave_the_others_their_room():
+    """However much they say: a failure after them has its text."""
+    cases = f'<testcase name="a" classname="{"c" * 90}"/>' * 9
+    room = Room(passed=9, others=1, passed_text=Text(200), others_text=Text(200))
+    item, _ = judged(
+        "junit", suite(f'{cases}<testcase name="b"><failure>why</failure></testcase>'), room
+    )
+    assert {"failure": "why"} == item.items[0].items[-1].details
 
 
 def test_of_a_long_text_the_beginning_is_kept():
@@ -139,6 +149,6 @@ def test_what_is_listed_of_an_alias_takes_its_room_each_time():
     """A text of a megabyte that a thousand items have would be written a thousand times."""
     item = b"- {name: x, meta: {m: *a}, details: {b: [*a, *a], c: {d: *a}}}\n"
     report = b"text: &a " + b"x" * 40_000 + b"\nitems:\n" + item * 1_000
-    found = read("manual", report, Room(others=1_000, text=500_000), piece=65_536)
+    found = read("manual", report, Room(others=1_000, others_text=Text(500_000)), piece=65_536)
     assert {"unknown": 1_000} == found.item.counts
     assert len("".join(lines(found.item, 0, counted=False))) < 700_000
