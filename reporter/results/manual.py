@@ -38,7 +38,7 @@ class _Walk:
         for found in items:
             self._left -= 1
             if self._left < 0:
-                raise UnreadableReport(f"more than {_MOST_ITEMS} values")
+                raise UnreadableReport(f"more than {_MOST_ITEMS} items")
             if not isinstance(found, dict):
                 raise UnreadableReport("not a tree of results: an item is not a mapping")
             name = _text(found, "name")

@@ -30,7 +30,7 @@ def test_aliases_cost_what_they_stand_for():
     """This report is small, and large when it is written out."""
     level = b"items: [" + b",".join(b"{name: x}" for _ in range(40)) + b"]"
     bomb = b"a: &a {" + level + b"}\nitems: [*a" + b",*a" * 9_000 + b"]"
-    assert "more than 200000 values" == read("manual", bomb, piece=65_536).note
+    assert "more than 200000 items" == read("manual", bomb, piece=65_536).note
 
 
 def test_a_tree_nested_too_deep_by_aliases():
