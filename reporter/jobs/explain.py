@@ -121,7 +121,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _job(api: "KubeApi", namespace: str, name: str) -> Iterator[_Explained]:
     with _asking_for(f"Job {name!r}", namespace):
-        job = api.view_job(namespace, name, timeout=TIMEOUT)
+        job = api.get("Job", namespace, name, timeout=TIMEOUT)
     yield _Explained("Job", job, findings(_look(api, namespace, JobView(job))))
 
 
@@ -129,7 +129,7 @@ def _cron_job(api: "KubeApi", namespace: str, name: str) -> Iterator[_Explained]
     """Yield the CronJob and, unless that is good, its newest run."""
     with _asking_for(f"CronJob {name!r}", namespace):
         cron_job = api.get("CronJob", namespace, name, timeout=TIMEOUT)
-        runs = last_runs(cron_job, api.list_jobs(namespace, timeout=TIMEOUT))
+        runs = last_runs(cron_job, api.list_all("Job", namespace, timeout=TIMEOUT))
     yield _Explained("CronJob", cron_job, findings_of_runs(cron_job, runs))
     if runs and runs[0].outcome is not Outcome.GOOD:
         yield _Explained("Job", runs[0].object, findings(_look(api, namespace, runs[0])))

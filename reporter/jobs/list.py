@@ -74,7 +74,7 @@ def run(options: argparse.Namespace) -> int:
 
         follow(api, namespace, options)
     with closing(api), asking():
-        jobs = api.list_jobs(namespace, options.selector, timeout=TIMEOUT)
+        jobs = api.list_all("Job", namespace, options.selector, timeout=TIMEOUT)
         lines = [line for job in jobs for line in lines_of(JobView(job))]
     match options.output:
         case "name":

@@ -109,7 +109,7 @@ class Waiting:
 
     def _look(self, job: Awaited) -> None:
         try:
-            found = self._api.view_job(self._namespace, job.name, timeout=self._patience())
+            found = self._api.get("Job", self._namespace, job.name, timeout=self._patience())
         except NotFound:
             job.unread = ""
             if job.seen is not None:

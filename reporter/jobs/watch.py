@@ -80,7 +80,7 @@ def follow(api: "KubeApi", namespace: str | None, options: argparse.Namespace) -
     while True:
         trouble, pause = "", PAUSE
         try:
-            jobs = list(api.list_jobs(namespace, options.selector, timeout=TIMEOUT))
+            jobs = list(api.list_all("Job", namespace, options.selector, timeout=TIMEOUT))
         except (Forbidden, Unauthorized, InvalidRequest) as error:
             raise CannotTell(said(error)) from None
         except KubeError as error:
@@ -91,7 +91,7 @@ def follow(api: "KubeApi", namespace: str | None, options: argparse.Namespace) -
                 tell(f"{none_in(namespace)}; waiting")
             first = False
             try:
-                for event, job in api.watch_jobs(namespace, options.selector):
+                for event, job in api.watch("Job", namespace, options.selector):
                     shown.one(event, job)
             except Silence:
                 pass  # nothing has changed for a while, or the connection is dead: a new one tells

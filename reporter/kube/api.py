@@ -9,7 +9,7 @@ patch`; by people who ask what became of a Job: `jobs: get, list, watch`, `pods:
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from reporter.common.service_links import is_service_link
@@ -137,10 +137,6 @@ class KubeApi(Objects):
         request = Request("POST", _NEW_EVENTS, names, query, event, JSON)
         self._requests.answer(request, timeout)
 
-    def view_job(self, namespace: str, name: str, *, timeout: float = 5.0) -> dict[str, Any]:
-        """Return the whole Job, read as people may: their roles seldom name subresources."""
-        return self.get("Job", namespace, name, timeout=timeout)
-
     def list_pods(
         self,
         namespace: str | None,
@@ -154,15 +150,6 @@ class KubeApi(Objects):
         None in a namespace that does not exist; `namespace` None means all.
         """
         return self.list_page("Pod", namespace, label_selector, limit=limit, timeout=timeout).items
-
-    def list_jobs(
-        self, namespace: str | None, label_selector: str = "", *, timeout: float = 5.0
-    ) -> Iterator[dict[str, Any]]:
-        """Yield the Jobs with these labels, page by page; `namespace` None means all.
-
-        `timeout` is for each page.
-        """
-        return self.list_all("Job", namespace, label_selector, timeout=timeout)
 
     def list_events(
         self, namespace: str, field_selector: str, *, timeout: float = 5.0
@@ -212,19 +199,6 @@ class KubeApi(Objects):
             field_selector=f"metadata.name={name}",
             server_timeout=server_timeout,
             silence=silence,
-        )
-
-    def watch_jobs(
-        self,
-        namespace: str | None,
-        label_selector: str = "",
-        *,
-        server_timeout: int = 300,
-        silence: float = SILENCE,
-    ) -> Watch:
-        """Return a watch of the Jobs with these labels, as `watch_pod`; it starts with them all."""
-        return self.watch(
-            "Job", namespace, label_selector, server_timeout=server_timeout, silence=silence
         )
 
     def reading(self) -> "Reading":

@@ -35,10 +35,10 @@ def test_a_job_as_people_may_read_it(fake: FakeKube, api: KubeApi) -> None:
     """The Job itself, not its status subresource."""
     fake.create_job(make_job())
 
-    assert "validate" == api.view_job("default", "validate")["metadata"]["name"]
+    assert "validate" == api.get("Job", "default", "validate")["metadata"]["name"]
     assert ["/apis/batch/v1/namespaces/default/jobs/validate"] == [e.path for e in fake.journal]
     with pytest.raises(NotFound):
-        api.view_job("default", "other")
+        api.get("Job", "default", "other")
 
 
 def test_jobs_come_page_by_page(fake: FakeKube, api: KubeApi) -> None:
@@ -47,11 +47,11 @@ def test_jobs_come_page_by_page(fake: FakeKube, api: KubeApi) -> None:
         fake.create_job(make_job(f"j{number:03}", uid=str(number)))
     fake.create_job(make_job("far", "other", uid="far"))
 
-    assert 2 * PAGE + 1 == len(set(names(api.list_jobs("default"))))
+    assert 2 * PAGE + 1 == len(set(names(api.list_all("Job", "default"))))
     assert 3 == len(fake.requests("GET", "/jobs"))
-    assert 2 * PAGE + 2 == len(set(names(api.list_jobs(None))))
-    assert ["j007"] == names(api.list_jobs("default", "job-name=j007"))
-    assert [] == names(api.list_jobs("nowhere"))
+    assert 2 * PAGE + 2 == len(set(names(api.list_all("Job", None))))
+    assert ["j007"] == names(api.list_all("Job", "default", "job-name=j007"))
+    assert [] == names(api.list_all("Job", "nowhere"))
 
 
 def test_trouble_on_a_later_page(fake: FakeKube, api: KubeApi) -> None:
@@ -61,7 +61,7 @@ def test_trouble_on_a_later_page(fake: FakeKube, api: KubeApi) -> None:
     fake.fail(Answer(500), nth=2)
 
     with pytest.raises(Unavailable):
-        list(api.list_jobs("default"))
+        list(api.list_all("Job", "default"))
 
 
 def test_pods_of_all_namespaces(fake: FakeKube, api: KubeApi) -> None:
@@ -117,7 +117,7 @@ def test_rights_are_those_of_the_token(fake: FakeKube, tmp_path: Path) -> None:
     path = kubeconfig(tmp_path / "config", fake, token=fake.token("nothing"))
     api, _ = KubeApi.from_kubeconfig(str(path))
     with pytest.raises(Forbidden):
-        list(api.list_jobs("default"))
+        list(api.list_all("Job", "default"))
     api.close()
 
 
@@ -130,7 +130,7 @@ def test_a_kubeconfig_that_skips_verification_works(
     content["clusters"][0]["cluster"] = {"server": fake.server, "insecure-skip-tls-verify": True}
     path.write_text(yaml.safe_dump(content))
     api, _ = KubeApi.from_kubeconfig(str(path))
-    assert [] == list(api.list_jobs("default"))
+    assert [] == list(api.list_all("Job", "default"))
     api.close()
     assert [] == [str(each.message) for each in recwarn]
 
@@ -143,7 +143,7 @@ def test_a_server_of_an_unknown_ca_is_not_asked(fake: FakeKube, tmp_path: Path) 
     path.write_text(yaml.safe_dump(content))
     api, _ = KubeApi.from_kubeconfig(str(path))
     with pytest.raises(Unavailable, match=r"(?i)certificate verify failed"):
-        list(api.list_jobs("default"))
+        list(api.list_all("Job", "default"))
     api.close()
     assert [] == fake.requests()
 

@@ -155,7 +155,7 @@ def test_a_list_of_large_objects(api: KubeApi, fake: FakeKube) -> None:
             f"job-{number:03}",
             lambda job, size=size: job["metadata"].update(annotations={"a": "x" * size}),
         )
-    names = [job["metadata"]["name"] for job in api.list_jobs(None)]
+    names = [job["metadata"]["name"] for job in api.list_all("Job", None)]
 
     assert [f"job-{number:03}" for number in range(len(sizes))] == names
     limits = [entry.query["limit"] for entry in fake.requests("GET", "/jobs")]
@@ -171,7 +171,7 @@ def test_an_object_that_nothing_may_be_as_large_as(api: KubeApi, fake: FakeKube)
     fake.update_job("validate", lambda job: job["metadata"].update(annotations=annotations))
 
     with pytest.raises(TooLarge):
-        list(api.list_jobs(None))
+        list(api.list_all("Job", None))
 
 
 @pytest.fixture

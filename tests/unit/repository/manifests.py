@@ -109,10 +109,7 @@ AGGREGATOR: Requests = {
 
 PEOPLE = {
     "list_pods",
-    "list_jobs",
-    "watch_jobs",
     "list_events",
-    "view_job",
     "read_log",
     "port_forward",
 }
