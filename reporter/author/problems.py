@@ -55,7 +55,7 @@ class Kind:
 RESULT = Kind(
     files.RESULT_SCHEMA,
     files.RESULT_FIELDS,
-    files.MAX_BYTES,
+    files.MAX_RESULT_BYTES,
     scalar,
     {
         "reason": (files.REASON_BYTES, files.NO_REASON),
@@ -124,7 +124,7 @@ def _shown(data: bytes, value: Span) -> str:
     """A wrong value, so far as it helps to find it."""
     match data[value.start : value.start + 1]:
         case b'"':
-            text = clean_pieces(pieces(data, value), files.MAX_BYTES)
+            text = clean_pieces(pieces(data, value), files.MAX_RESULT_BYTES)
             return f'"{_cut(text)}"'
         case b"{":
             return "an object"
@@ -143,7 +143,7 @@ def _misspelt(data: bytes, fields: Sequence[str], missing: set[str]) -> Iterator
     keys = (key for key, _ in _readable(data, []))
     short = (key for key in keys if key.end - key.start <= _LONGEST_UNKNOWN)
     for key in islice(short, _MOST_UNKNOWN):
-        name = clean_pieces(pieces(data, key), files.MAX_BYTES)
+        name = clean_pieces(pieces(data, key), files.MAX_RESULT_BYTES)
         known = schema.nearest(name.lower(), fields)
         if known in missing:
             text = f"unknown field '{name}': did you mean '{known}'?"
@@ -154,7 +154,7 @@ def _text_note(data: bytes, value: Span, limit_bytes: int, default: str) -> str:
     """What becomes of a text that cannot be shown as it is; empty if it can."""
     if data[value.start : value.start + 1] != b'"':
         return f"is null, '{default}' will be shown"
-    size = len(clean_pieces(pieces(data, value), files.MAX_BYTES).encode())
+    size = len(clean_pieces(pieces(data, value), files.MAX_RESULT_BYTES).encode())
     if size == 0:
         return f"is empty, '{default}' will be shown"
     if size > limit_bytes:

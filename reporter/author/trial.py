@@ -34,7 +34,7 @@ from reporter.sidecar.files import ProgressFile, ResultFile
 from reporter.sidecar.inotify import DirectoryWatch
 from reporter.sidecar.job import JobCondition
 from reporter.sidecar.loop import Inputs, Loop, Options
-from reporter.verdict.adapter_files import MAX_BYTES
+from reporter.verdict.adapter_files import MAX_RESULT_BYTES
 from reporter.verdict.case import Observation, Policy
 from reporter.verdict.facts import Form, Terminated, pod_of
 from reporter.verdict.rows import TRUE
@@ -228,7 +228,7 @@ def _faults(result: Path) -> Iterator[str]:
             return
         if warning := mode_warning(mode):
             yield f"warning: {warning}"
-        for problem in problems_in(content(str(result), MAX_BYTES + 1)):
+        for problem in problems_in(content(str(result), MAX_RESULT_BYTES + 1)):
             yield f"{problem.place}: {problem.severity}: {problem.words}"
 
 

@@ -48,7 +48,7 @@ class Courier:
         self._changed = threading.Condition()
         self._newest: Progress | None = None
         self._wanted = True
-        self._last: Deliver | None = None
+        self._final: Deliver | None = None
         self._closed = False
         self._next_update = clock()
         self._failures, self._hung = 0, False
@@ -58,7 +58,7 @@ class Courier:
     @property
     def busy(self) -> bool:
         """Whether the delivery is on its way."""
-        return self._last is not None and not self.done.is_set()
+        return self._final is not None and not self.done.is_set()
 
     def start(self) -> None:
         """Carry from now on."""
@@ -73,7 +73,7 @@ class Courier:
     def conclude(self, deliver: Deliver) -> None:
         """Take the delivery; only the first one counts."""
         with self._changed:
-            self._last = self._last or deliver
+            self._final = self._final or deliver
             self._changed.notify()
 
     def close(self) -> None:
@@ -86,11 +86,11 @@ class Courier:
     def _run(self) -> None:
         while True:
             with self._changed:
-                while not self._closed and self._last is None and not self._due():
+                while not self._closed and self._final is None and not self._due():
                     self._changed.wait(self._pause())
                 if self._closed:
                     return
-                newest, deliver = self._newest, self._last
+                newest, deliver = self._newest, self._final
                 self._newest = None
             if newest is not None:
                 # The delivery's time is short: no update that hung is tried again before it.

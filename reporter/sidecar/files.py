@@ -22,8 +22,8 @@ from typing import Literal
 from reporter.common.text import clean
 from reporter.errors import InvalidPayload
 from reporter.verdict.adapter_files import (
-    MAX_BYTES,
     MAX_PROGRESS_BYTES,
+    MAX_RESULT_BYTES,
     decode_progress,
     decode_result,
 )
@@ -140,7 +140,7 @@ class ResultFile:
     def look(self) -> ResultLook:
         """Return what is there now. Never waits; a file that has not changed is not read again."""
         started = self._clock()
-        found = read_bounded(self._path, MAX_BYTES, self._known)
+        found = read_bounded(self._path, MAX_RESULT_BYTES, self._known)
         if isinstance(found, Unchanged):
             return self._last
         if isinstance(found, Unreadable) and found.passing:
@@ -200,7 +200,7 @@ class ProgressFile:
 
 def content_of(path: Path, payload: ResultPayload) -> bytes | None:
     """Return the bytes of the result file if they still say the same as `payload`."""
-    found = read_bounded(path, MAX_BYTES)
+    found = read_bounded(path, MAX_RESULT_BYTES)
     if not isinstance(found, Content):
         return None
     try:

@@ -29,7 +29,7 @@ from reporter.link import (
 from reporter.sidecar.courier import Courier, Deliver
 from reporter.sidecar.ending import LAST_TRY, LAST_WORD, LEAVE, delivery_end
 from reporter.sidecar.files import content_of
-from reporter.sidecar.loop import Loop, LoopOutcome, Telemetry
+from reporter.sidecar.loop import Listener, Loop, LoopOutcome
 from reporter.sidecar.metrics import Metrics
 from reporter.verdict.annotation import evidence
 from reporter.verdict.case import Observation, Policy
@@ -42,12 +42,12 @@ TICK = 10.0  # seconds between two signs of life while a delivery is waited for
 
 
 class Link:
-    """What the loop tells, told to an aggregator too; a `Telemetry` in front of another one."""
+    """What the loop tells, told to an aggregator too; a `Listener` in front of another one."""
 
     def __init__(
         self,
         config: WorkerConfig,
-        telemetry: Telemetry,
+        telemetry: Listener,
         metrics: Metrics,
         *,
         results_path: Path,
@@ -242,7 +242,7 @@ def link_config(environ: Mapping[str, str]) -> WorkerConfig:
 
 def opened(
     environ: Mapping[str, str],
-    telemetry: Telemetry,
+    telemetry: Listener,
     metrics: Metrics,
     *,
     results_path: Path,

@@ -116,7 +116,7 @@ class PodSource(Protocol):
         """Return when looking again is worth it by itself; infinity if something wakes the loop."""
 
 
-class Telemetry(Protocol):
+class Listener(Protocol):
     """Who is told what the loop does."""
 
     def observed(self, o: Observation) -> None:
@@ -168,7 +168,7 @@ class Loop:
         options: Options,
         *,
         stop: Stop,
-        telemetry: Telemetry,
+        telemetry: Listener,
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
         rng: Callable[[], float] = random.random,

@@ -20,7 +20,7 @@ from reporter.sidecar.inotify import DirectoryWatch
 from reporter.sidecar.job import JobCondition
 from reporter.sidecar.loop import Inputs, Loop, LoopOutcome, Options
 from reporter.sidecar.metrics import Metrics
-from reporter.sidecar.pod import PodSource
+from reporter.sidecar.pod import PodWatch
 from reporter.sidecar.telemetry import Telemetry
 from reporter.verdict.case import Case, Policy
 from reporter.verdict.decide import restartable, stays
@@ -135,7 +135,7 @@ class Sidecar:
         self._ticked = time.monotonic()
         self._job_never_seen = False
         self._telemetry = Telemetry(self._metrics, tick=self._tick)
-        self._pod = PodSource(
+        self._pod = PodWatch(
             api,
             chosen.job_namespace,
             chosen.pod_name,

@@ -29,7 +29,7 @@ HEALTHY_AFTER = 5.0  # a watch that lived this long starts its back-off anew
 POLL_PAUSE = 10.0  # between two reads where there is no watch
 
 
-class PodSource:
+class PodWatch:
     """The newest state of our own Pod.
 
     `wake` is called from the watch thread for every new state. `on_failure` gets the error of every

@@ -13,7 +13,7 @@ from reporter.verdict.facts import Progress, ResultPayload
 RESULT_SCHEMA = "result.v1"
 RESULT_FIELDS = ("status", "reason", "message", "details")
 
-MAX_BYTES = 1024 * 1024
+MAX_RESULT_BYTES = 1024 * 1024
 REASON_BYTES, NO_REASON = 128, "NoReasonProvided"
 MESSAGE_BYTES, NO_MESSAGE = 1024, "No message provided"
 
@@ -29,8 +29,8 @@ def decode_result(data: bytes, *, details: bool = False) -> ResultPayload:
 
     Raises `InvalidPayload`, whose text repeats nothing of the bytes.
     """
-    if len(data) > MAX_BYTES:
-        raise InvalidPayload(f"larger than {MAX_BYTES} bytes")
+    if len(data) > MAX_RESULT_BYTES:
+        raise InvalidPayload(f"larger than {MAX_RESULT_BYTES} bytes")
     spans, notes = pick(data, document(data), RESULT_FIELDS)
     instance = {name: scalar(data, span) for name, span in spans.items()}
     schema.check(RESULT_SCHEMA, instance)

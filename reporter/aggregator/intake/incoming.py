@@ -26,7 +26,7 @@ from reporter.run.results import ResultStatus
 from reporter.run.upload import UploadEnded, UploadOutcome
 from reporter.run.upload_head import Meta
 from reporter.untar import Caps, NotTar, check
-from reporter.verdict.adapter_files import MAX_BYTES, decode_result
+from reporter.verdict.adapter_files import MAX_RESULT_BYTES, decode_result
 
 _TARBALLS: Final = (".tar.gz", ".tgz")
 _TYPE_BYTES: Final = 255
@@ -78,8 +78,8 @@ class Incoming:
     def _adapter_result(self) -> None:
         if self.archive:
             self._said = unreadable("an archive")
-        elif self.body.size > MAX_BYTES:
-            self._said = unreadable(f"larger than {MAX_BYTES} bytes")
+        elif self.body.size > MAX_RESULT_BYTES:
+            self._said = unreadable(f"larger than {MAX_RESULT_BYTES} bytes")
         else:
             self._has_json(self.body.size)
 

@@ -23,7 +23,7 @@ from reporter.sidecar.files import (
     names_in,
     read_bounded,
 )
-from reporter.verdict.adapter_files import MAX_BYTES
+from reporter.verdict.adapter_files import MAX_RESULT_BYTES
 from reporter.verdict.facts import (
     FileAbsent,
     FileIdentity,
@@ -153,15 +153,15 @@ def test_a_file_over_the_size_cap_is_refused_unread(path):
     """A sparse file of a terabyte costs nothing."""
     with path.open("wb") as file:
         file.truncate(1 << 40)
-    assert f"the file is larger than {MAX_BYTES} bytes" == cause(path)
+    assert f"the file is larger than {MAX_RESULT_BYTES} bytes" == cause(path)
 
 
 def test_a_file_of_exactly_the_size_cap_is_read(path):
     """The last allowed byte is allowed."""
-    path.write_bytes(SUCCESS.ljust(MAX_BYTES))
+    path.write_bytes(SUCCESS.ljust(MAX_RESULT_BYTES))
     assert isinstance(ResultFile(path).look(), FileValid)
-    path.write_bytes(SUCCESS.ljust(MAX_BYTES + 1))
-    assert f"the file is larger than {MAX_BYTES} bytes" == cause(path)
+    path.write_bytes(SUCCESS.ljust(MAX_RESULT_BYTES + 1))
+    assert f"the file is larger than {MAX_RESULT_BYTES} bytes" == cause(path)
 
 
 def test_a_directory_that_is_a_file_is_invalid(tmp_path):
@@ -388,7 +388,7 @@ def test_a_file_that_never_stops_changing_is_torn_not_a_hang(path, monkeypatch):
     assert ["torn"] == outcomes
     assert FileInvalid("the file was changed while it was read", look.identity) == look
     assert isinstance(results.look(), FileValid)
-    assert isinstance(read_bounded(path, MAX_BYTES), Content)
+    assert isinstance(read_bounded(path, MAX_RESULT_BYTES), Content)
 
 
 class Readings:

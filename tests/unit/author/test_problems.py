@@ -5,7 +5,7 @@ import json
 import pytest
 
 from reporter.author.problems import PROGRESS, Problem, problems_in
-from reporter.verdict.adapter_files import MAX_BYTES, MAX_PROGRESS_BYTES
+from reporter.verdict.adapter_files import MAX_PROGRESS_BYTES, MAX_RESULT_BYTES
 
 EITHER = "must be either 'success' or 'failure'"
 
@@ -24,7 +24,7 @@ def test_a_fine_file_needs_no_words():
             id="malformed",
         ),
         pytest.param(
-            b" " * (MAX_BYTES + 1),
+            b" " * (MAX_RESULT_BYTES + 1),
             [Problem("error", 1, 1, "", "larger than 1048576 bytes")],
             id="too large",
         ),

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from reporter.errors import Forbidden, KubeError, NotFound, Silence, Unavailable
-from reporter.sidecar.pod import PodSource
+from reporter.sidecar.pod import PodWatch
 from reporter.verdict.facts import PodGone, PodNeverSeen, PodRefused, PodSeen, PodUnknown
 from reporter.verdict.pod import Names
 from tests.fakekube.objects import make_job, make_pod, running, terminated
@@ -64,7 +64,7 @@ class Subject:
         self.api = Api()
         self.failures: list[tuple[str, KubeError]] = []
         self._woken = threading.Semaphore(0)
-        self.source = PodSource(
+        self.source = PodWatch(
             self.api,
             "default",
             NAME,

@@ -6,7 +6,7 @@ import pytest
 
 from reporter.common.json_scan import MAX_DEPTH
 from reporter.errors import InvalidPayload
-from reporter.verdict.adapter_files import MAX_BYTES, decode_result
+from reporter.verdict.adapter_files import MAX_RESULT_BYTES, decode_result
 from reporter.verdict.facts import ResultPayload
 
 
@@ -179,7 +179,7 @@ def test_long_text_does_not_depend_on_where_it_is_split(raw, position):
             "reason: must be a string; message: must be a string",
             id="everything wrong at once",
         ),
-        pytest.param(b" " * (MAX_BYTES + 1), "larger than 1048576 bytes", id="over the cap"),
+        pytest.param(b" " * (MAX_RESULT_BYTES + 1), "larger than 1048576 bytes", id="over the cap"),
     ],
 )
 def test_invalid_results_are_refused_with_their_own_cause(data, expected):
