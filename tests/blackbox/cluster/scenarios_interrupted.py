@@ -13,8 +13,9 @@ from tests.blackbox.scenarios.scenario import FALSE, UNKNOWN, Expected, reasons,
 # A shell without a handler is process 1 and ignores SIGTERM, like many real adapters.
 STUBBORN = "sleep 600"
 POLITE = "trap 'exit 143' TERM; sleep 600 & wait"
+# It lasts until the Job controller, which looks once a second, has seen the deletion.
 DRAINED = (
-    f"finish() {{ {writes(reason='Drained')}; exit 0; }}; trap finish TERM; "
+    f"finish() {{ {writes(reason='Drained')}; sleep 5; exit 0; }}; trap finish TERM; "
     f'[ "$SECOND" ] || {{ sleep 600 & wait; }}; {writes()}; sleep 1'
 )
 LAST_WORDS = f"finish() {{ sleep 1; {writes()}; exit 0; }}; trap finish TERM; sleep 600 & wait"
