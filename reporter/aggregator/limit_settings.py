@@ -22,7 +22,7 @@ class Limits(Variables):
         "disk space kept free; uploads that would use it are refused", 64 * MIB, 0, 2**50
     )
     connection_memory_bytes: Integer = whole(
-        "memory for worker connections (41 KiB each); above it, responses close them",
+        "memory for worker connections, 41 KiB each; beyond it they close after each response",
         128 * MIB,
         4 * MIB,
         2**40,

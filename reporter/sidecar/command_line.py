@@ -41,7 +41,7 @@ def help_text() -> str:
     lines += [
         "",
         "With AGGREGATOR_URL it also forwards progress and the result to a status-aggregator:",
-        "see docs/plugins.md.",
+        "see docs/settings.md.",
         "",
         "  --check    validate the variables, print the effective settings, exit 2 on errors",
         "  --version  print the version",

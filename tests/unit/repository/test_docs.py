@@ -136,45 +136,32 @@ def test_the_documented_kubectl_wait_ends_with_either_answer(tmp_path, answer):
     assert "met\nChecked\n" == done.stdout
 
 
-def test_the_readmes_job_after_is_what_inject_makes_of_the_job_before():
-    before, after = blocks(README, "yaml")
-    (options,) = re.findall(r"^status-ctl inject -f job\.yaml (.*) \| kubectl apply", README, re.M)
-    done = subprocess.run(
-        [sys.executable, "cmd/status-ctl.py", "inject", "-f", "-", *options.split()],
-        cwd=ROOT,
-        input=before,
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=60,
+def status_ctl(given: str, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run the command with this on its standard input."""
+    command = [sys.executable, "cmd/status-ctl.py", *words]
+    return subprocess.run(
+        command, cwd=ROOT, input=given, capture_output=True, text=True, check=False, timeout=60
     )
 
-    assert after == done.stdout.split("---\n", maxsplit=1)[0]
+
+def injected(page: str, job: str) -> str:
+    """What the page's own command makes of a Job."""
+    (options,) = re.findall(r"^status-ctl inject -f job\.yaml (.*) \| kubectl apply", page, re.M)
+    done = status_ctl(job, "inject", "-f", "-", *options.split())
+    assert 0 == done.returncode, done.stderr
+    return done.stdout
+
+
+def test_the_readmes_job_after_is_what_inject_makes_of_the_job_before():
+    before, after = blocks(README, "yaml")
+
+    assert after == injected(README, before).split("---\n", maxsplit=1)[0]
 
 
 def test_the_quickstarts_job_gets_a_reporter_without_a_remark():
     """What a newcomer copies has none of the mistakes that the commands know."""
     (job,) = blocks(QUICKSTART, "yaml")
-    (options,) = re.findall(r"^status-ctl inject -f job\.yaml (.*) \| kubectl", QUICKSTART, re.M)
-    control = [sys.executable, "cmd/status-ctl.py"]
-    injected = subprocess.run(
-        [*control, "inject", "-f", "-", *options.split()],
-        cwd=ROOT,
-        input=job,
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=60,
-    )
-    checked = subprocess.run(
-        [*control, "lint", "--strict", "-f", "-"],
-        cwd=ROOT,
-        input=injected.stdout,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    checked = status_ctl(injected(QUICKSTART, job), "lint", "--strict", "-f", "-")
 
     assert (0, "") == (checked.returncode, checked.stdout)
 
