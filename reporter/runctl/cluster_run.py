@@ -42,15 +42,13 @@ _ONLY_PODS: Final = (
     "; a run without a Pod is found only with the right to list configmaps in all namespaces: {}"
 )
 _STATUS_PORT: Final = "status"
-_MAKERS: Final = ("StatefulSet", "Job")
-_TRACES: Final = (*_MAKERS, "Secret", "Role")
+_TRACES: Final = ("Job", "Secret", "Role")
 """Kinds of which a run that is not wholly deleted has something left."""
 
 
 class Maker(NamedTuple):
-    """What makes the Pods of an aggregator, a StatefulSet or a Job; of a launched run, its name."""
+    """The Job that makes the Pods of an aggregator; of a launched run, its name."""
 
-    kind: str
     namespace: str
     name: str
     run: str
@@ -168,7 +166,7 @@ class ByCluster:
             there = self._without_pod(timeout)
             return replace(reading, detail=there or reading.detail + self._no_plans)
         maker = self.maker if reading.outcome is ReadOutcome.POD_NOT_RUNNING else None
-        if maker is not None and maker.kind == "Job":  # a StatefulSet makes another Pod
+        if maker is not None:
             self._maker_says(maker, timeout)
         return reading
 
@@ -201,15 +199,15 @@ class ByCluster:
 
         Nothing where nobody says so. Raises CannotTell where no other Pod will come.
         """
-        kind, namespace, name, run = maker
-        by_hand = f"the aggregator ({kind.lower()}/{name})"
+        namespace, name, run = maker
+        by_hand = f"the aggregator (job/{name})"
         try:
-            found = self._api.get(kind, namespace, name, timeout=timeout)
+            found = self._api.get("Job", namespace, name, timeout=timeout)
         except NotFound:
             raise CannotTell(f"{f'run {run}' if run else by_hand} was deleted") from None
         except KubeError:
             return ""
-        for each in items(section(found, "status"), "conditions") if kind == "Job" else ():
+        for each in items(section(found, "status"), "conditions"):
             if text(each, "type") in {"Complete", "Failed"} and text(each, "status") == "True":
                 said = clean(text(each, "message"), 512)
                 raise CannotTell(
@@ -228,18 +226,17 @@ class ByCluster:
             planned = self._has_plan(timeout)
         except KubeError:
             sure = False
-        for kind in _MAKERS if self._plan_at else ():
-            try:
-                found = self._api.get(kind, self._plan_at, self._run, timeout=timeout)
-            except NotFound:
-                continue
-            except KubeError:
-                sure = False
-                continue
-            if _is_of(found, self._run):
-                self.maker = Maker(kind, self._plan_at, self._run, self._run)
+        if not self._plan_at:
+            return planned
+        try:
+            if _is_of(self._api.get("Job", self._plan_at, self._run, timeout=timeout), self._run):
+                self.maker = Maker(self._plan_at, self._run, self._run)
                 return planned
-        if sure and self._plan_at and not planned:
+        except NotFound:
+            pass
+        except KubeError:
+            sure = False
+        if sure and not planned:
             raise CannotTell(f"run {self._run} was deleted")
         return planned
 
@@ -394,12 +391,12 @@ def _is_of(found: Object, run: str) -> bool:
 
 
 def _maker_of(pod: Object) -> Maker | None:
-    """Return what makes that Pod; None where it is neither a StatefulSet nor a Job."""
+    """Return what makes that Pod; None where it is no Job."""
     metadata = section(pod, "metadata")
     for owner in items(metadata, "ownerReferences"):
-        if (kind := text(owner, "kind")) in _MAKERS:
+        if text(owner, "kind") == "Job":
             run = text(section(metadata, "labels"), RUN_LABEL)
-            return Maker(kind, text(metadata, "namespace"), text(owner, "name"), run)
+            return Maker(text(metadata, "namespace"), text(owner, "name"), run)
     return None
 
 

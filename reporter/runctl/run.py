@@ -243,8 +243,7 @@ def _follow(
 
 def _wait(spec: RunSpec, options: argparse.Namespace, after: str) -> int:
     origin = run_there(options, spec.namespace, spec.run)
-    kind = "Job" if spec.exit else "StatefulSet"
-    origin.maker = Maker(kind, spec.namespace, spec.run, spec.run)
+    origin.maker = Maker(spec.namespace, spec.run, spec.run)
     code, look = wait.follow(origin, options, more="; it is still running")
     ended = look.document is not None and over(look.document)
     tell(_hints(spec, options, look.document) if ended else after)
