@@ -1,4 +1,4 @@
-"""A run in the user's cluster: found by its Pod, its plan or what makes its Pods.
+"""A run in the user's cluster: found by its aggregator's Pod or Job, or by its plan.
 
 It is asked through a port-forward of our own. Where that is not possible, the annotation on the Pod
 says how the run is; results come only through the port-forward.
@@ -214,7 +214,7 @@ class ByCluster:
         return f"run {run}: {NO_POD}"
 
     def _is_planned(self, timeout: float) -> bool:
-        """Say whether the run has a plan, and find what makes the Pods of its aggregator.
+        """Say whether the run has a plan, and find its Job.
 
         Raises CannotTell where the plan was there, and is gone with all the rest.
         """
