@@ -117,9 +117,9 @@ def _end(pod: Object, *, exits: bool) -> list[str] | None:
 
     One that `exits` may have ended with its verdict before anybody saw it ready.
     """
-    code = _exit_code(pod)
-    if code == USAGE:  # for good: its settings are wrong, as the URL may be
-        return _complaints(pod, "state") or ["its settings are not valid"]
+    code, said = _exit_code(pod), _complaints(pod, "state")
+    if code == USAGE and (said or exits):  # for good: its settings are wrong, as the URL may be
+        return said or ["its settings are not valid"]
     going = "deletionTimestamp" in section(pod, "metadata")
     ready = any(
         text(each, "type") == "Ready" and text(each, "status") == "True"

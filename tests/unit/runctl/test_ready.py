@@ -17,7 +17,7 @@ PULL = "ImagePullBackOff"
 STAYS = replace(
     options_of(definition("restricted adapter"), namespace="default"), plan=Plan("first", ())
 )
-JOB = replace(STAYS, exit=True)
+EXITS = replace(STAYS, exit=True)
 
 
 class World:
@@ -102,21 +102,21 @@ def test_a_job_that_ended_with_its_verdict_before_anybody_saw_it_ready(code: int
         each["metadata"]["creationTimestamp"] = f"2026-01-0{day}T00:00:00Z"
     world = World(lambda now: found)
 
-    assert [] == wait_ready(world, JOB, print, clocks=world.clocks)
+    assert [] == wait_ready(world, EXITS, print, clocks=world.clocks)
     assert world.now < 1
 
 
+EXPIRED = '{"level":"error","message":"Invalid setting","problem":"the upload URL expired"}'
+
+
 @pytest.mark.parametrize(
-    ("message", "said"),
+    ("spec", "message", "said"),
     [
-        (
-            '{"level":"error","message":"Invalid setting","problem":"the upload URL expired"}',
-            "the upload URL expired",
-        ),
-        ("", "its settings are not valid"),
+        (STAYS, EXPIRED, "the upload URL expired"),
+        (EXITS, EXPIRED, "the upload URL expired"),
+        (EXITS, "", "its settings are not valid"),
     ],
 )
-@pytest.mark.parametrize("spec", [STAYS, JOB])
 def test_an_aggregator_that_refuses_its_settings(spec: RunSpec, message: str, said: str) -> None:
     """Nothing else will come."""
     world = World(lambda now: None if now < 1 else ended(2, message))
@@ -126,7 +126,7 @@ def test_an_aggregator_that_refuses_its_settings(spec: RunSpec, message: str, sa
     assert world.now < 3
 
 
-@pytest.mark.parametrize("code", [1, 4])
+@pytest.mark.parametrize("code", [1, 2, 4])
 def test_an_aggregator_that_is_to_stay_and_has_ended_is_waited_for(code: int) -> None:
     """Only with `--exit` it may be over; else the kubelet starts it again."""
     world = World(lambda now: ended(code) if now < 3 else pod(ready=True))
@@ -278,7 +278,7 @@ def test_nothing_at_all_is_known() -> None:
     assert ["the Pod first-* has not become ready"] == found
 
 
-@pytest.mark.parametrize("spec", [STAYS, JOB])
+@pytest.mark.parametrize("spec", [STAYS, EXITS])
 def test_a_run_that_is_deleted_meanwhile_does_not_become_ready(spec: RunSpec) -> None:
     """Its aggregator ends well, or is still said to be ready, while its Pod goes."""
     going = [pod(), pod(ready=True), ended(0)]
