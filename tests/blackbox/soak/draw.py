@@ -127,6 +127,8 @@ def draw(seed: str, number: int) -> Plan:
         # Two Pods of the Job meet, and nothing but the removal ends the first.
         ends: tuple[End, ...] = ("stay", "ignore TERM", "ignore TERM")
         lives, backoff = tuple(replace(each, end=rng.choice(ends)) for each in lives), 1
+        if rng.random() < 0.4:
+            lives = tuple(replace(each, writes=()) for each in lives)
     stuck = trouble in {"image", "config"}
     return Plan(
         number=number,
@@ -139,7 +141,7 @@ def draw(seed: str, number: int) -> Plan:
         backoff=backoff,
         deadline=rng.randint(12, 20) if stuck else rng.choice((0, 0, 0, 0, rng.randint(5, 30))),
         suspended=rng.choice((*[0.0] * 9, rng.uniform(1, 4))),
-        wait=rng.choice((8, 15, 60)),
+        wait=rng.choice((8, 15, 60, 60)),
         required=rng.random() < 0.8,
         at_exit=rng.random() < 0.5,
         exit_policy=rng.choice(("infrastructure", "infrastructure", "failure", "never")),
@@ -161,7 +163,8 @@ def _draw_life(rng: random.Random) -> Life:
     ends: tuple[End, ...] = get_args(End)
     end = rng.choice((*ends, "exit 0", "exit 3"))
     progress: Literal["", "good", "bad"] = rng.choice(("", "", "good", "bad"))
-    return Life(progress, writes, rng.choice((0.0, rng.uniform(0, 5))), end)
+    rest = rng.choice((0.0, 0.0, rng.uniform(0, 5), rng.uniform(0, 5), rng.uniform(10, 30)))
+    return Life(progress, writes, rest, end)
 
 
 def _life(life: Life) -> str:

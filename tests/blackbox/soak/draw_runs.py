@@ -176,7 +176,7 @@ def draw(seed: str, number: int) -> Plan:
     rng = random.Random(f"{seed}/run/{number}")
     plugins = tuple(_draw_plugin(rng, f"p{place}") for place in range(rng.choice((1, 2, 3, 4))))
     claim = rng.random() < 0.6
-    times = range(rng.choice((0, 1, 1, 1, 2, 2)))
+    times = range(rng.choice((0, 1, 1, 2, 2, 2)))
     faults = tuple(_draw_fault(rng, len(plugins), claim=claim) for _ in times)
     return Plan(number, plugins, rng.random() < 0.4, claim, faults)
 
@@ -214,7 +214,7 @@ def _draw_fault(rng: random.Random, many: int, *, claim: bool) -> Fault:
         "disk": ("fill", "freeze", "damage", "damage"),
     }
     what = rng.choice(whats.get(whom, ("delete",)))
-    steps = ("started", "one decided", "one decided", "all decided", "over")
+    steps = ("started", *["one decided"] * 3, "all decided", "over")
     # What belongs to a plugin is gone soon after its result.
     step = "started" if whom in {"worker", "pod", "job"} else rng.choice(steps)
     after = rng.choice((0.0, rng.uniform(0, 2), rng.uniform(0, 15)))

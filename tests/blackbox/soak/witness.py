@@ -80,16 +80,17 @@ def check_others(versions: Sequence[Seen]) -> None:
 
 def check_shown(history: Sequence[Shown]) -> None:
     """What the Job shows is whole, and a final verdict stays until another Pod's."""
-    newest, said = "", dict[str, Shown]()
+    newest, before, said = "", set[str](), dict[str, Shown]()
     for each in history:
         pod = each.note["attempt"]["pod"]
         if set(each.condition) != FIELDS or not each.reason or not each.condition["message"]:
             raise Contradiction(f"a condition with a part missing: {each.condition}")
         if pod in said and _settled(said[pod]) != _settled(each):
             raise Contradiction(f"a final verdict was replaced: {said[pod]}, then {each}")
-        if newest and pod != newest and pod in said:
+        if pod != newest and pod in before:
             raise Contradiction(f"an older attempt wrote after a newer one: {each}")
         newest = pod
+        before.add(pod)
         if each.final:
             said[pod] = each
     for one, other in pairwise(history):
