@@ -14,7 +14,6 @@ import subprocess
 import tarfile
 from contextlib import closing, suppress
 
-from reporter.run.spec import launch_document
 from tests.archives.tars import OURS
 from tests.blackbox.aggregator.process import (
     BOUND,
@@ -25,7 +24,6 @@ from tests.blackbox.aggregator.process import (
     wait,
 )
 from tests.fakekube import FakeKube, make_job, make_pod
-from tests.plugin_launches import definition, options_of
 
 
 class TestRun:
@@ -343,21 +341,3 @@ class TestInACluster:
             wait(lambda: noted().get("status") == "complete")
             assert running.status()["tar-info"] == noted()["tar-info"]
             assert (0, "") == running.end(signal.SIGTERM)
-
-    def test_a_run_that_was_launched_stays_when_it_is_over(self, here):
-        """4 when its node is drained: after 0 its Job would be complete, and the results gone."""
-        here.write_plan({"run": "empty", "plugins": []})
-        launch = options_of(definition("restricted adapter")).launch
-        (here.folder / "launch.json").write_text(json.dumps(launch_document(launch)))
-        with FakeKube(role="admin") as fake:
-            fake.store.create("ConfigMap", {"metadata": {"name": "empty"}})
-            running = here.start(
-                POD_NAMESPACE="default",
-                LAUNCH="launch.json",
-                EXPORT_CERTS="",
-                SERVER=fake.server,
-                CA_FILE=fake.ca_file,
-                TOKEN_FILE=fake.token_file,
-            ).ready()
-            running.wait_status(lambda found: found["final"])
-            assert (4, "") == running.end(signal.SIGTERM)
