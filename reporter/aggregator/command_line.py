@@ -17,7 +17,7 @@ from reporter.aggregator.run_plan import read_plan
 from reporter.errors import SettingsError
 
 GOOD, FAILED, USAGE, UNFINISHED = 0, 1, 2, 4
-"""Exit codes; the last one is for a run that is to end with its verdict, and is not over."""
+"""Exit codes; the last one is for a Job, which is to start another aggregator."""
 _STANDING = {"PLAN": "FILE", "STATE": "DIR", "OUTPUT": "DIR", "EXPORT_CERTS": "DIR"}
 
 

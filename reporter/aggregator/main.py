@@ -60,8 +60,8 @@ def run(
     api, failed = None, FAILED
     try:
         chosen = settings.load(environ)
-        if chosen.exit_when_finished:
-            failed = UNFINISHED  # the other one is a verdict
+        if chosen.in_job:
+            failed = UNFINISHED  # the other one may be a verdict
         log.configure(chosen.log_format, chosen.log_level)
         for warning in chosen.warnings:
             log.get().warning("Setting ignored", problem=warning)

@@ -198,6 +198,11 @@ class Run(Variables):
         le=LONGEST,
     )
 
+    @property
+    def in_job(self) -> bool:
+        """Whether a Job starts it again unless it ends with 0, or with a verdict."""
+        return self.exit_when_finished or bool(self.launch)
+
     def advertised(self, hostname: str, port: int) -> HostPort:
         """Return the address that workers are given; `port` is the listener's."""
         address = self.advertise_address or self.sonobuoy_advertise_ip or hostname

@@ -115,6 +115,7 @@ class Service:
     async def _serve(self, parts: AsyncExitStack, stopping: asyncio.Event) -> int:
         """Start everything and wait for the first reason to end; `parts` ends it backwards."""
         tasks: list[asyncio.Task[None]] = []
+        stopped = UNFINISHED if self._settings.in_job else GOOD
         asked = asyncio.create_task(_set(stopping))
         starting = asyncio.create_task(self._start(parts, tasks))
         try:
@@ -124,9 +125,9 @@ class Service:
                 starting.cancel()
                 await asyncio.wait((starting,))
                 if starting.cancelled():
-                    return UNFINISHED if self._settings.exit_when_finished else GOOD
-            early = UNFINISHED if self._settings.exit_when_finished else None
-            ends = {asked: early or GOOD} | dict.fromkeys(starting.result(), early or FAILED)
+                    return stopped
+            failed = UNFINISHED if self._settings.in_job else FAILED
+            ends = {asked: stopped} | dict.fromkeys(starting.result(), failed)
             done, _ = await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for task in (asked, *tasks):

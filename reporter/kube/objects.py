@@ -49,7 +49,6 @@ KINDS = {
         _kind("Service", "", "services"),
         _kind("ServiceAccount", "", "serviceaccounts"),
         _kind("Deployment", "apps", "deployments"),
-        _kind("StatefulSet", "apps", "statefulsets"),
         _kind(
             "SelfSubjectAccessReview",
             "authorization.k8s.io",

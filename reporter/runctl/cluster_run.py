@@ -1,4 +1,4 @@
-"""A run in the user's cluster: found by its Pod, its plan or what makes its Pods.
+"""A run in the user's cluster: found by its aggregator's Pod or Job, or by its plan.
 
 It is asked through a port-forward of our own. Where that is not possible, the annotation on the Pod
 says how the run is; results come only through the port-forward.
@@ -42,17 +42,14 @@ _ONLY_PODS: Final = (
     "; a run without a Pod is found only with the right to list configmaps in all namespaces: {}"
 )
 _STATUS_PORT: Final = "status"
-_MAKERS: Final = ("StatefulSet", "Job")
-_TRACES: Final = (*_MAKERS, "Secret", "Role")
+_TRACES: Final = ("Job", "Secret", "Role")
 """Kinds of which a run that is not wholly deleted has something left."""
 
 
-class Maker(NamedTuple):
-    """What makes the Pods of an aggregator, a StatefulSet or a Job; of a launched run, its name."""
+class Launched(NamedTuple):
+    """A run that was launched: the Job that makes the Pods of its aggregator has its name."""
 
-    kind: str
     namespace: str
-    name: str
     run: str
 
 
@@ -71,8 +68,8 @@ class ByCluster:
         self._run, self._places = run, [namespace]
         if run and namespace and not options.namespace:
             self._places.append(OWN_NAMESPACE.format(run=run))
-        self.maker: Maker | None = None
-        """What makes the Pods, once that is known."""
+        self.launched: Launched | None = None
+        """The run, once its Job or a Pod of it was seen; never one that was deployed by hand."""
         self._plan_at = ""  # the namespace of its plan, once that was seen
         self._no_plans = ""  # why no plan is sought in all namespaces, for good
         self._http: ByHttp | None = None
@@ -118,7 +115,7 @@ class ByCluster:
                 pod, _ = find_aggregator(self._api, place, run=self._run, timeout=timeout)
             except (NotFound, Forbidden):
                 continue
-            self.maker = _maker_of(pod)
+            self.launched = _launched(pod)
             return True
         return self._has_plan(timeout)
 
@@ -163,17 +160,16 @@ class ByCluster:
         """
         reading = self._find(timeout)
         if reading.pod is not None:
-            self.maker = _maker_of(reading.pod)
+            self.launched = _launched(reading.pod)
         if reading.outcome is ReadOutcome.NOT_FOUND:
             there = self._without_pod(timeout)
             return replace(reading, detail=there or reading.detail + self._no_plans)
-        maker = self.maker if reading.outcome is ReadOutcome.POD_NOT_RUNNING else None
-        if maker is not None and maker.kind == "Job":  # a StatefulSet makes another Pod
-            self._maker_says(maker, timeout)
+        if reading.outcome is ReadOutcome.POD_NOT_RUNNING and self.launched is not None:
+            self._job_says(self.launched, timeout)
         return reading
 
     def _find(self, timeout: float) -> Reading:
-        places = [self.maker.namespace] if self._run and self.maker else self._places
+        places = [self.launched.namespace] if self._run and self.launched else self._places
         missing: list[Reading] = []
         for place in places:
             reading = read_run_status(self._api, place, run=self._run, timeout=timeout)
@@ -191,35 +187,34 @@ class ByCluster:
 
         Raises CannotTell where no Pod will come: what made it is gone as well, or has ended.
         """
-        planned = self.maker is None and self._is_planned(timeout)
-        if self.maker is not None:
-            return self._maker_says(self.maker, timeout)
+        planned = self.launched is None and self._is_planned(timeout)
+        if self.launched is not None:
+            return self._job_says(self.launched, timeout)
         return f"run {self._run}: {NO_POD}" if planned else ""
 
-    def _maker_says(self, maker: Maker, timeout: float) -> str:
-        """Say that the maker of a Pod, which is gone or does not run, is there without it.
+    def _job_says(self, launched: Launched, timeout: float) -> str:
+        """Say that the Job of a Pod, which is gone or does not run, is there without it.
 
         Nothing where nobody says so. Raises CannotTell where no other Pod will come.
         """
-        kind, namespace, name, run = maker
-        by_hand = f"the aggregator ({kind.lower()}/{name})"
+        namespace, run = launched
         try:
-            found = self._api.get(kind, namespace, name, timeout=timeout)
+            found = self._api.get("Job", namespace, run, timeout=timeout)
         except NotFound:
-            raise CannotTell(f"{f'run {run}' if run else by_hand} was deleted") from None
+            raise CannotTell(f"run {run} was deleted") from None
         except KubeError:
             return ""
-        for each in items(section(found, "status"), "conditions") if kind == "Job" else ():
+        for each in items(section(found, "status"), "conditions"):
             if text(each, "type") in {"Complete", "Failed"} and text(each, "status") == "True":
                 said = clean(text(each, "message"), 512)
                 raise CannotTell(
-                    f"the aggregator has ended (job/{name}: {text(each, 'type').lower()}"
+                    f"the aggregator has ended (job/{run}: {text(each, 'type').lower()}"
                     f"{f': {said}' if said else ''}) without the status of the run"
                 )
-        return f"run {run}: {NO_POD}" if run else f"{by_hand} has no Pod"
+        return f"run {run}: {NO_POD}"
 
     def _is_planned(self, timeout: float) -> bool:
-        """Say whether the run has a plan, and find what makes the Pods of its aggregator.
+        """Say whether the run has a plan, and find its Job.
 
         Raises CannotTell where the plan was there, and is gone with all the rest.
         """
@@ -228,18 +223,17 @@ class ByCluster:
             planned = self._has_plan(timeout)
         except KubeError:
             sure = False
-        for kind in _MAKERS if self._plan_at else ():
-            try:
-                found = self._api.get(kind, self._plan_at, self._run, timeout=timeout)
-            except NotFound:
-                continue
-            except KubeError:
-                sure = False
-                continue
-            if _is_of(found, self._run):
-                self.maker = Maker(kind, self._plan_at, self._run, self._run)
+        if not self._plan_at:
+            return planned
+        try:
+            if _is_of(self._api.get("Job", self._plan_at, self._run, timeout=timeout), self._run):
+                self.launched = Launched(self._plan_at, self._run)
                 return planned
-        if sure and self._plan_at and not planned:
+        except NotFound:
+            pass
+        except KubeError:
+            sure = False
+        if sure and not planned:
             raise CannotTell(f"run {self._run} was deleted")
         return planned
 
@@ -393,14 +387,11 @@ def _is_of(found: Object, run: str) -> bool:
     return text(section(found, "metadata", "labels"), RUN_LABEL) == run
 
 
-def _maker_of(pod: Object) -> Maker | None:
-    """Return what makes that Pod; None where it is neither a StatefulSet nor a Job."""
+def _launched(pod: Object) -> Launched | None:
+    """Return the run that was launched with that Pod; None where it was deployed by hand."""
     metadata = section(pod, "metadata")
-    for owner in items(metadata, "ownerReferences"):
-        if (kind := text(owner, "kind")) in _MAKERS:
-            run = text(section(metadata, "labels"), RUN_LABEL)
-            return Maker(kind, text(metadata, "namespace"), text(owner, "name"), run)
-    return None
+    run = text(section(metadata, "labels"), RUN_LABEL)
+    return Launched(text(metadata, "namespace"), run) if run else None
 
 
 def _status_port(pod: Object) -> tuple[str, int | None]:

@@ -90,10 +90,9 @@ def _doubt(api: "KubeApi", options: argparse.Namespace, namespace: str, name: st
     except CannotTell as error:
         return str(error)
     if document is None:
-        if any(exists(api, kind, namespace, name) for kind in ("StatefulSet", "Job")):
+        if exists(api, "Job", namespace, name):
             return "its aggregator does not answer"
-        claims = (f"data-{name}-0", name)  # of a StatefulSet, of a Job
-        if any(exists(api, "PersistentVolumeClaim", namespace, claim) for claim in claims):
+        if exists(api, "PersistentVolumeClaim", namespace, name):
             return "its results are on a volume that would be deleted"
         return ""
     if not over(document):

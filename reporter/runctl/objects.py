@@ -24,6 +24,7 @@ PLAN: Final = "ConfigMap"
 """Created first and deleted last: while it is there, nobody starts another run of that name."""
 _NOT_NAMESPACED: Final = frozenset({"Namespace", "ClusterRole", "ClusterRoleBinding"})
 _SERVICES: Final = {"nodeport": "NodePort", "loadbalancer": "LoadBalancer", "": None}
+_MOST_RESTARTS: Final = 2**31 - 1  # also of containers
 _LEFT_OUT: Final = object()
 
 Values = Mapping[str, Any]
@@ -69,7 +70,6 @@ def _values(spec: RunSpec) -> Values:
     return {
         "run": run,
         "namespace": namespace,
-        "run_labels": names.labels(run),
         "labels": names.labels(run) | selector,
         "selector": selector,
         "create_namespace": spec.create_namespace,
@@ -79,7 +79,6 @@ def _values(spec: RunSpec) -> Values:
         "aggregator_role": f"{run}-aggregator",
         "aggregator_account": spec.aggregator_service_account or f"{run}-aggregator",
         "create_aggregator_account": not spec.aggregator_service_account,
-        "aggregator_pods": None if spec.exit else [f"{run}-0"],
         "secrets": sorted(secret_names(spec.plan)),
         "plugin_role": plugin_account(run),
         "plugin_account": launch.service_account,
@@ -94,12 +93,11 @@ def _values(spec: RunSpec) -> Values:
         "upload": _upload(spec.upload),
         "upload_ca": spec.upload is not None and spec.upload.ca,
         "exit": spec.exit,
-        "stays": not spec.exit,
-        "restart_policy": "Never" if spec.exit else "Always",
+        "restart_policy": "Never" if spec.exit else "OnFailure",
         "storage": spec.storage,
         "no_storage": spec.storage is None,
-        "claims_volume": spec.storage is not None and spec.exit,
-        "backoff_limit": 0 if spec.storage is None else 6,
+        "exit_and_storage": spec.exit and spec.storage is not None,
+        "backoff_limit": _backoff_limit(spec),
         "storage_class": spec.storage_class or None,
         "image": launch.image,
         "advertise_address": f"{host}.svc:8080",
@@ -108,6 +106,17 @@ def _values(spec: RunSpec) -> Values:
         "pull_secrets": [{"name": name} for name in launch.pull_secrets] or None,
         "node_selector": dict(spec.node_selector) or None,
     }
+
+
+def _backoff_limit(spec: RunSpec) -> int:
+    """Return how often the aggregator may be started again.
+
+    One whose exit code is a verdict has six tries with what is on its volume; without a volume the
+    plugins would run twice. The others stay until somebody deletes them.
+    """
+    if not spec.exit:
+        return _MOST_RESTARTS
+    return 0 if spec.storage is None else 6
 
 
 def _plan(spec: RunSpec) -> dict[str, str]:

@@ -166,12 +166,8 @@ def _pods(spec: RunSpec, made: Sequence[Object]) -> Iterator[tuple[str, Object, 
         if text(each, "kind") == "ServiceAccount"
     }
     for each in made:
-        if text(each, "kind") in {"StatefulSet", "Job"}:
-            claims = [
-                {"name": text(section(claim, "metadata"), "name"), "emptyDir": {}}
-                for claim in items(section(each, "spec"), "volumeClaimTemplates")
-            ]
-            yield "the aggregator", _pod_of(each, own, claims), None
+        if text(each, "kind") == "Job":
+            yield "the aggregator", _pod_of(each, own), None
     url = f"https://{spec.run}.{spec.namespace}.svc:8080"
     where = RunLocation(spec.run, spec.namespace, None, url)
     for at, plugin in enumerate(spec.plan.plugins):
@@ -180,12 +176,10 @@ def _pods(spec: RunSpec, made: Sequence[Object]) -> Iterator[tuple[str, Object, 
         yield f"plugin {plugin.name}", _pod_of(one, own), one
 
 
-def _pod_of(maker: Object, own: Container[str], claims: Sequence[Object] = ()) -> Object:
+def _pod_of(maker: Object, own: Container[str]) -> Object:
     """Return a Pod of its template; accounts that are the run's `own` do not exist yet."""
     template = section(maker, "spec", "template")
     spec = dict(section(template, "spec"))
-    if claims:
-        spec["volumes"] = [*items(spec, "volumes"), *claims]
     if text(spec, "serviceAccountName") in own:
         spec["serviceAccountName"] = _ACCOUNT  # what is refused for an account is refused for any
     metadata = {**section(template, "metadata"), "name": "status-reporter-check"}

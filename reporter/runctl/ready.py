@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from reporter.cli.cluster import TIMEOUT, words
 from reporter.cli.exits import USAGE
 from reporter.common.objects import Object, items, number, section, text
-from reporter.errors import Forbidden, KubeError, NotFound
+from reporter.errors import Forbidden, KubeError
 from reporter.jobs.check_pod import PodView, check_pod
 from reporter.jobs.finding import Finding, Weight
 from reporter.jobs.reporter_log import complaints
@@ -68,7 +68,6 @@ def wait_ready(
     clocks = clocks or Clocks()
     began, told, seen = clocks.clock(), set[str](), False
     unpulled: float | None = None  # since when
-    kind = "Job" if spec.exit else "StatefulSet"
     while True:
         late = clocks.clock() >= began + patience
         settled = late or clocks.clock() >= began + _SETTLED
@@ -76,7 +75,7 @@ def wait_ready(
             pod = _pod(api, spec)
             if pod is not None and (end := _end(pod, exits=spec.exit)) is not None:
                 return end
-            if pod is None and seen and not exists(api, kind, spec.namespace, spec.run):
+            if pod is None and seen and not exists(api, "Job", spec.namespace, spec.run):
                 return ["the run was deleted meanwhile"]
             seen = seen or pod is not None
             findings = list(_in_the_way(api, spec, pod, clocks.wall()))
@@ -99,8 +98,7 @@ def wait_ready(
         except KubeError as error:
             found = [words(error)]
         if late:
-            name = f"{spec.run}-{'*' if spec.exit else '0'}"
-            return found or [f"the Pod {name} has not become ready"]
+            return found or [f"the Pod {spec.run}-* has not become ready"]
         for line in found:
             if line not in told:
                 told.add(line)
@@ -109,14 +107,9 @@ def wait_ready(
 
 
 def _pod(api: "KubeApi", spec: RunSpec) -> Object | None:
-    if spec.exit:
-        own = f"{selector(spec.run)},{EVERY_RUN}"
-        pods = newest_first(list(api.list_all("Pod", spec.namespace, own, timeout=TIMEOUT)))
-        return pods[0] if pods else None
-    try:
-        return api.get("Pod", spec.namespace, f"{spec.run}-0", timeout=TIMEOUT)
-    except NotFound:
-        return None
+    own = f"{selector(spec.run)},{EVERY_RUN}"
+    pods = newest_first(list(api.list_all("Pod", spec.namespace, own, timeout=TIMEOUT)))
+    return pods[0] if pods else None
 
 
 def _end(pod: Object, *, exits: bool) -> list[str] | None:
@@ -124,15 +117,16 @@ def _end(pod: Object, *, exits: bool) -> list[str] | None:
 
     One that `exits` may have ended with its verdict before anybody saw it ready.
     """
-    code = _exit_code(pod) if exits else None
-    if code == USAGE:  # for good: its settings are wrong, as the URL may be
-        return _complaints(pod, "state") or ["its settings are not valid"]
+    code, said = _exit_code(pod), _complaints(pod, "state")
+    if code == USAGE and (said or exits):  # for good: its settings are wrong, as the URL may be
+        return said or ["its settings are not valid"]
     going = "deletionTimestamp" in section(pod, "metadata")
     ready = any(
         text(each, "type") == "Ready" and text(each, "status") == "True"
         for each in items(section(pod, "status"), "conditions")
     )
-    return [] if not going and (ready or code in {0, 1}) else None
+    verdict = exits and code in {0, 1}
+    return [] if not going and (ready or verdict) else None
 
 
 def _exit_code(pod: Object) -> int | None:
@@ -152,8 +146,7 @@ def _complaints(pod: Object, state: str) -> list[str]:
 
 def _in_the_way(api: "KubeApi", spec: RunSpec, pod: Object | None, now: float) -> Iterator[Finding]:
     if pod is None:
-        kind = "Job" if spec.exit else "StatefulSet"
-        maker = f"involvedObject.kind={kind},involvedObject.name={spec.run}"
+        maker = f"involvedObject.kind=Job,involvedObject.name={spec.run}"
         for event in _events(api, spec.namespace, maker):
             if text(event, "reason") == "FailedCreate":
                 yield Finding("refused", Weight.PROBLEM, text(event, "message"))
@@ -188,10 +181,9 @@ def _lines(finding: Finding, pod: Object | None) -> list[str]:
 
 
 def _claim(api: "KubeApi", spec: RunSpec) -> list[str]:
-    name = spec.run if spec.exit else f"data-{spec.run}-0"
     try:
-        claim = api.get("PersistentVolumeClaim", spec.namespace, name, timeout=TIMEOUT)
+        claim = api.get("PersistentVolumeClaim", spec.namespace, spec.run, timeout=TIMEOUT)
     except KubeError:
         return []
     pending = text(section(claim, "status"), "phase") == "Pending"
-    return [_CLAIM.format(name)] if pending else []
+    return [_CLAIM.format(spec.run)] if pending else []

@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from enum import IntEnum
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
@@ -53,7 +52,7 @@ _KINDS: Final = (
     "Role",
     "ServiceAccount",
 )
-_CREATED: Final = ("StatefulSet", *(each for each in _KINDS if each != "Pod"))
+_CREATED: Final = tuple(each for each in _KINDS if each != "Pod")
 """Kinds of what `run` creates."""
 _CLUSTER_RIGHTS: Final = ("ClusterRoleBinding", "ClusterRole")
 _RIGHTS: Final = (*_CLUSTER_RIGHTS, "RoleBinding", "Role")
@@ -103,8 +102,7 @@ class Removal:
         own = f"{selector(self._run)},{EVERY_RUN}"
         return self._until_gone(
             lambda: [
-                *self._listed("StatefulSet"),
-                *self._one("Job", self._run),
+                *self._listed("Job", own),
                 *self._listed("Pod", own, grace=_GRACE),
             ]
         )
@@ -137,7 +135,7 @@ class Removal:
         name = f"namespace/{self._namespace}"
         if why := _in_the_way(self._api.reading(), self._namespace, self._run):
             return [f"{name}: {why}"]
-        return self._until_gone(lambda: self._one("Namespace", self._namespace))
+        return self._until_gone(self._own_namespace)
 
     def unseen(self) -> list[str]:
         """Return where rights may remain in namespaces that may be gone, and cannot be seen."""
@@ -194,13 +192,12 @@ class Removal:
         for each in self._api.list_all(kind, self._namespace, labelled, timeout=TIMEOUT):
             yield {**each, "kind": kind}  # lists do not say it of each
 
-    def _one(self, kind: str, name: str) -> list["_Found"]:
-        where = namespace_of({"kind": kind}, self._namespace)
+    def _own_namespace(self) -> list["_Found"]:
         try:
-            found = self._api.get(kind, where, name, timeout=TIMEOUT)
+            found = self._api.get("Namespace", None, self._namespace, timeout=TIMEOUT)
         except NotFound:
             return []
-        return self._noted([{**found, "kind": kind}])
+        return self._noted([{**found, "kind": "Namespace"}])
 
     def _noted(self, listed: Iterable[Object], grace: int | None = None) -> list["_Found"]:
         kept = [
@@ -234,18 +231,6 @@ class Removal:
         return f"{found.shown}: {found.held_by() or refused or 'still there'}"
 
 
-class _Turn(IntEnum):
-    """In which order objects are deleted.
-
-    Pods that get less time than usual go before the garbage collector deletes them: no kubelet
-    takes back the time it has given. But an aggregator whose StatefulSet is there would come back.
-    """
-
-    PLUGIN = 0
-    OTHER = 1
-    AGGREGATOR = 2
-
-
 class _Found:
     """An object that is still there; `place` is its namespace.
 
@@ -261,12 +246,14 @@ class _Found:
         self._node = text(section(found, "spec"), "nodeName") if self.kind == "Pod" else ""
         # The rest of a plugin's period is for an upload, and nobody takes one any more.
         self.grace = (grace or own_grace(found)) if self.kind == "Pod" else None
-        self._is_aggregator = grace is not None
 
-    def turn(self) -> _Turn:
-        if self.grace is None:
-            return _Turn.OTHER
-        return _Turn.AGGREGATOR if self._is_aggregator else _Turn.PLUGIN
+    def turn(self) -> int:
+        """Return 0 for Pods that get less time than usual.
+
+        They go before their Job, with which the garbage collector deletes them: no kubelet takes
+        back the time it has given. An aggregator does not come back meanwhile: its Job waits 10 s.
+        """
+        return int(self.grace is None)
 
     def held_by(self) -> str:
         """Say what keeps an object that is being deleted."""

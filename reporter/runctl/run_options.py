@@ -160,8 +160,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     how.add_argument(
         "--exit",
         action="store_true",
-        help="run the aggregator as a Job that ends when the results are uploaded: exit code 0 if "
-        "the run has passed, 1 if not; requires --upload-url-file",
+        help="end the aggregator's Job when the results are uploaded: exit code 0 if the run has "
+        "passed, 1 if not; requires --upload-url-file",
     )
     expose.arguments(how)
 

@@ -39,14 +39,13 @@ exit codes:
 
 _API_VERSION: Final = "v1"
 _HEADER: Final = ("NAME", "STATUS", "RESULT", "DONE", "FAILED", "AGE", "DETAIL")
-_WORKLOADS: Final = ("StatefulSet", "Job")
 _NAMESPACES: Final = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 _MADE: Final = ",".join([*(f"{key}={value}" for key, value in PART_OF.items()), RUN_LABEL])
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run: its aggregator's workload, and what its Pod says; `detail` is why it says nothing.
+    """One run: its aggregator's Job, and what its Pod says; `detail` is why it says nothing.
 
     `created_at` is Unix seconds.
     """
@@ -95,16 +94,15 @@ def _runs_in(api: "KubeApi", namespace: str | None) -> Iterator[Run]:
     """Yield the runs of a namespace, None for all. Raises KubeError."""
     found = list(api.list_all("Pod", namespace, EVERY_RUN, timeout=TIMEOUT))
     pods = {_named(pod): pod for pod in reversed(newest_first(found))}
-    for kind in _WORKLOADS:
-        for workload in api.list_all(kind, namespace, EVERY_RUN, timeout=TIMEOUT):
-            place, name = _named(workload)
-            created = moment(section(workload, "metadata"), "creationTimestamp")
-            pod = pods.get((place, name))
-            if pod is None:
-                yield Run(place, name, created, None, NO_POD)
-                continue
-            look = of_reading(read_status(pod))
-            yield Run(place, name, created, look.document, look.detail)
+    for job in api.list_all("Job", namespace, EVERY_RUN, timeout=TIMEOUT):
+        place, name = _named(job)
+        created = moment(section(job, "metadata"), "creationTimestamp")
+        pod = pods.get((place, name))
+        if pod is None:
+            yield Run(place, name, created, None, NO_POD)
+            continue
+        look = of_reading(read_status(pod))
+        yield Run(place, name, created, look.document, look.detail)
 
 
 def _incomplete(

@@ -58,6 +58,8 @@ class Deployed:
     `plan` replaces the example's; without `rights` its Role is left out.
     """
 
+    claim = f"data-{POD}"
+
     def __init__(
         self, node: Node, folder: Path, *, plan: Object | None = None, rights: bool = True
     ) -> None:
@@ -110,7 +112,7 @@ class Deployed:
 
     def _persistent_volume(self) -> Object:
         here = {"key": "kubernetes.io/hostname", "operator": "In", "values": [Node.name]}
-        claim = {"namespace": self.namespace, "name": f"data-{POD}"}
+        claim = {"namespace": self.namespace, "name": self.claim}
         return {
             "metadata": {"name": self.namespace},
             "spec": {

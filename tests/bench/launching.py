@@ -101,7 +101,7 @@ def _asked(person: Person, run: str) -> Iterator[Any]:
     """Give what asks a run's /status, on one connection through a port-forward."""
     port = free_port()
     command = [program("kubectl"), "--kubeconfig", person.cluster.kubeconfig, "port-forward"]
-    command += ["-n", f"status-reporter-{run}", f"{run}-0", f"{port}:8081"]
+    command += ["-n", f"status-reporter-{run}", f"job/{run}", f"{port}:8081"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as forward:
         try:
             assert forward.stdout is not None

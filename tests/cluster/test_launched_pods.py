@@ -22,7 +22,7 @@ from reporter.run.plan import Key, Plan, Plugin
 from reporter.run.spec import Launch, RunLocation
 from reporter.runctl.objects import objects
 from reporter.runctl.spec import RunSpec, config_keys, plugin_account
-from tests.aggregators.deployed import NAME, Deployed, Object
+from tests.aggregators.deployed import NAME, POD, Deployed, Object
 from tests.bed.node import Node
 from tests.blackbox.cluster.test_bed import RESTRICTED
 from tests.blackbox.cluster.test_workers import blob_of, entry_of, members_of
@@ -82,6 +82,8 @@ def definitions() -> tuple[Definition, ...]:
 class ByHand(Deployed):
     """A run whose aggregator launches nothing: its Jobs are created as a launcher would."""
 
+    claim = NAME
+
     def __init__(self, node: Node, folder: Any) -> None:
         super().__init__(node, folder)
         plugins = tuple(
@@ -104,10 +106,10 @@ class ByHand(Deployed):
     def fitted(self, found: Object) -> Object:
         """The name of the Service that workers are given, and certificates for us to hand out."""
         found = super().fitted(found)
-        if found["kind"] in {"Job", "StatefulSet"}:
+        if found["kind"] == "Job":
             (alias,) = found["spec"]["template"]["spec"]["hostAliases"]
             alias["hostnames"].append(f"{NAME}.{self.namespace}.svc")
-        if found["kind"] == "StatefulSet":
+        if found["kind"] == "Job" and found["metadata"]["name"] == NAME:
             (container,) = found["spec"]["template"]["spec"]["containers"]
             kept = [each for each in container["env"] if each["name"] != "LAUNCH"]
             added = {"EXPORT_SECRETS": "/data/export/secrets.yaml", "KEEP_BLOBS": "true"}
@@ -116,6 +118,15 @@ class ByHand(Deployed):
                 *({"name": name, "value": value} for name, value in added.items()),
             ]
         return found
+
+    @property
+    def pod_path(self) -> str:
+        """Where the aggregator's Pod is in the API: a Job gives it a name."""
+        return super().pod_path.replace(POD, self.pod_of(NAME)["metadata"]["name"])
+
+    def exec(self, *command: str) -> str:
+        """The output of a command in the aggregator's container."""
+        return self.kubectl("exec", f"job/{NAME}", "--", *command)
 
     def hand_out(self) -> None:
         """Create a Secret and a Job for each entry."""

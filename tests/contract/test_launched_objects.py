@@ -139,9 +139,6 @@ def test_the_objects_of_a_run_are_accepted(cluster: Cluster, situation: str) -> 
         options = replace(options, status_tls=StatusTls(**PEMS))
     accept_all(cluster, options)
     pod = objects(options)[-1]["spec"]["template"]
-    pod["spec"]["volumes"].append({"name": "data", "emptyDir": {}})
-    kept = {each["name"]: each for each in pod["spec"]["volumes"]}
-    pod["spec"]["volumes"] = list(kept.values())
     assert list(LEVELS) == levels_that_admit(cluster, pod)
 
 

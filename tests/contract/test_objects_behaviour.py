@@ -43,18 +43,6 @@ SORTS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "ServiceAccount": ("serviceaccounts", "", {"automountServiceAccountToken": False}),
     "Pod": ("pods", "", {"spec": {"containers": [CONTAINER]}}),
     "Job": ("jobs", "batch", {"spec": {"backoffLimit": 0, "template": TEMPLATE}}),
-    "StatefulSet": (
-        "statefulsets",
-        "apps",
-        {
-            "spec": {
-                "replicas": 0,
-                "serviceName": "s",
-                "selector": {"matchLabels": LABELS},
-                "template": {"metadata": {"labels": LABELS}, "spec": {"containers": [CONTAINER]}},
-            }
-        },
-    ),
     "Role": ("roles", RBAC, {"rules": []}),
     "RoleBinding": (
         "rolebindings",

@@ -103,7 +103,10 @@ class TestRefusals:
         assert (0, "") == again.end(signal.SIGTERM)
 
     def test_a_new_pod_without_the_config_map(self, here):
-        """What is launched is in the state as well, before anything is launched."""
+        """What is launched is in the state as well, before anything is launched.
+
+        It ends with 4: with 0 it would be the last Pod of its Job.
+        """
         home = Home(here.folder / "home")
         with FakeKube(role="admin") as fake:
             kubeconfig(home.folder / ".kube" / "config", fake)
@@ -122,14 +125,14 @@ class TestRefusals:
                 "POD_NAMESPACE": made["metadata"]["namespace"],
                 "EXPORT_CERTS": "",
             }
-            assert (0, "") == here.start(**variables).ready().end(signal.SIGTERM)
+            assert (4, "") == here.start(**variables).ready().end(signal.SIGTERM)
             for name in made["data"]:
                 (here.folder / name).unlink()
             again = here.start(**variables).ready()
             assert again.said("Plan file is missing, the run continues with its stored plan")
             assert again.said("Launch file is missing, the run continues with its stored one")
             assert json.loads(made["data"]["plan.json"])["run"] == again.status()["run"]
-            assert (0, "") == again.end(signal.SIGTERM)
+            assert (4, "") == again.end(signal.SIGTERM)
 
     @pytest.mark.parametrize("broken", ["half-written", "empty", "a directory", "an invalid plan"])
     def test_the_plan_is_broken_after_the_first_start(self, here, broken):

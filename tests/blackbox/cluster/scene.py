@@ -132,11 +132,16 @@ def entries(document: str) -> dict[str, tuple[str, str]]:
     }
 
 
+def jobs(person: Person, namespace: str) -> list[dict[str, Any]]:
+    """Return the Jobs of plugins in a namespace."""
+    words = ("get", "jobs", "-n", namespace, "-l", PLUGIN_LABEL, "-o", "json")
+    return list(json.loads(person.cluster.kubectl(*words))["items"])
+
+
 def conditions(person: Person, namespace: str) -> dict[str, str]:
-    """Return the status of our condition on the Jobs of a namespace, by plugin."""
-    listed = person.cluster.kubectl("get", "jobs", "-n", namespace, "-o", "json")
+    """Return the status of our condition on the plugins' Jobs of a namespace, by plugin."""
     found = {}
-    for job in json.loads(listed)["items"]:
+    for job in jobs(person, namespace):
         plugin = job["metadata"]["labels"]["status-reporter.io/plugin"]
         for each in job["status"].get("conditions", []):
             if each["type"] == "Available":

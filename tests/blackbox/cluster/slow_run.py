@@ -271,7 +271,7 @@ class SlowRun:
         """When the aggregator has logged that it gave an entry up, in Unix seconds."""
         end = time.monotonic() + BOUND
         while True:
-            text = self.cluster.kubectl("logs", f"{NAME}-0", "-n", NAMESPACE)
+            text = self.cluster.kubectl("logs", f"job/{NAME}", "-n", NAMESPACE)
             lines = [json.loads(line) for line in text.splitlines()]
             for line in lines:
                 if (line["message"], line.get("key")) == ("Result given up", key):

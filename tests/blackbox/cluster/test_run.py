@@ -23,6 +23,7 @@ from tests.blackbox.cluster.scene import (
     conditions,
     entries,
     go_on,
+    jobs,
     phases,
     wait_pods,
     write,
@@ -117,8 +118,7 @@ class TestFromNothingToATarballAndBack:
         assert (1, VERDICTS) == (code, entries(out)), out
         namespace = f"status-reporter-{run}"
         assert CONDITIONS == conditions(person, namespace)
-        listed = person.cluster.kubectl("get", "jobs", "-n", namespace, "-o", "json")
-        labels = [job["metadata"]["labels"] for job in json.loads(listed)["items"]]
+        labels = [job["metadata"]["labels"] for job in jobs(person, namespace)]
         assert [*CONDITIONS] == sorted(each["status-reporter.io/plugin"] for each in labels)
 
 
@@ -143,10 +143,9 @@ def test_the_aggregators_pod_is_deleted_while_plugins_run_on_two_nodes(
     end = time.monotonic() + BOUND
     while not (since := started()):
         assert time.monotonic() < end
-    person.cluster.kubectl("delete", "pod", f"{run}-0", "-n", namespace)
-    ready = ("--for=condition=Ready", f"pod/{run}-0", "-n", namespace, f"--timeout={BOUND:.0f}s")
-    person.cluster.kubectl("wait", "--for=create", *ready[1:])
-    person.cluster.kubectl("wait", *ready)
+    person.cluster.kubectl("delete", "pod", "-l", f"job-name={run}", "-n", namespace)
+    path = f"/api/v1/namespaces/{namespace}/pods?labelSelector=job-name%3D{run}"
+    person.cluster.api.wait_for(path, lambda pods: any(map(is_ready, pods["items"])), BOUND)
     while not (again := started()):
         assert time.monotonic() < end
 
@@ -167,6 +166,12 @@ def test_the_aggregators_pod_is_deleted_while_plugins_run_on_two_nodes(
     assert [] == person.left_of(run)
 
 
+def is_ready(pod: dict[str, Any]) -> bool:
+    """Return whether a Pod is ready."""
+    conditions = pod["status"].get("conditions", [])
+    return ("Ready", "True") in [(each["type"], each["status"]) for each in conditions]
+
+
 def test_two_runs_side_by_side_in_one_namespace(person: Person, run: str) -> None:
     """L18: each ends for itself, and neither takes the other's objects along."""
     team, other = f"team-{run}", f"{run}-b"
@@ -185,7 +190,7 @@ def test_two_runs_side_by_side_in_one_namespace(person: Person, run: str) -> Non
         assert (1, True) == (code, f"configmap/{run}: " in err)
         assert 0 == person.run("delete", run, "-n", team, "--yes")[0]
         assert [] == person.left_of(run)
-        assert f"statefulset.apps/{other}" in person.left_of(other)
+        assert f"job.batch/{other}" in person.left_of(other)
     finally:
         person.cluster.kubectl("delete", "namespace", team, "--wait=false")
 

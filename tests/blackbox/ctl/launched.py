@@ -13,7 +13,7 @@ from tests.fakekube.answers import ApiError
 RUN_LABEL = "status-reporter.io/run"
 VIEW = (
     Rule(("get", "list"), ("configmaps",)),
-    Rule(("get", "list"), ("statefulsets",), groups=("apps",)),
+    Rule(("get", "list"), ("jobs",), groups=("batch",)),
 )
 """What the role `view` lets a person read of a run."""
 
@@ -21,9 +21,9 @@ VIEW = (
 class Controllers:
     """Gives namespaces their account, and aggregators their Pod, ready and with `annotations`.
 
-    Without `ready` the Pod is as the API server makes it. The Pod of a Job has `ended`, if that is
-    an exit code, and so has the Job. Services for access from outside have
-    the port `exposed` of this machine; a load balancer never gets an address.
+    Without `ready` the Pod is as the API server makes it. It has `ended`, if that is an exit code,
+    and so has the Job. Services for access from outside have the port `exposed` of this machine; a
+    load balancer never gets an address.
     """
 
     def __init__(self, fake: FakeKube, *, ready: bool = True, exposed: int | None = None) -> None:
@@ -49,10 +49,8 @@ class Controllers:
                 for found in store.find("Namespace", None):
                     account = {"metadata": {"name": "default", "namespace": name_of(found)}}
                     self._create("ServiceAccount", account)
-                for found in store.find("StatefulSet", None):
-                    self._create("Pod", self._pod(found, "StatefulSet", "0"))
                 for found in store.find("Job", None):
-                    self._create("Pod", self._pod(found, "Job", "x7d2k"))
+                    self._create("Pod", self._pod(found))
                     if self.ended is not None and "conditions" not in found.get("status", {}):
                         meta = found["metadata"]
                         store.update("Job", meta["namespace"], meta["name"], self._over)
@@ -81,23 +79,23 @@ class Controllers:
         conditions = [{"type": kind, "status": "True", "message": "the Pod has ended"}]
         return job | {"status": {"conditions": conditions}}
 
-    def _pod(self, owner: dict[str, Any], kind: str, suffix: str) -> dict[str, Any]:
+    def _pod(self, owner: dict[str, Any]) -> dict[str, Any]:
         meta = owner["metadata"]
         pod = make_pod(
             make_job(namespace=meta["namespace"]),
-            name=f"{meta['name']}-{suffix}",
+            name=f"{meta['name']}-x7d2k",
             annotations=dict(self.annotations),
         )
         pod["metadata"].pop("uid", None)
         pod["metadata"]["labels"] = dict(owner["spec"]["template"]["metadata"]["labels"])
         pod["metadata"]["ownerReferences"] = [
-            {"apiVersion": "apps/v1", "kind": kind, "name": meta["name"]}
+            {"apiVersion": "batch/v1", "kind": "Job", "name": meta["name"]}
             | {"uid": meta["uid"], "controller": True}
         ]
         pod["status"]["hostIP"] = "127.0.0.1"
         if self._ready:
             pod["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
-        if kind == "Job" and self.ended is not None:
+        if self.ended is not None:
             state = {"terminated": {"exitCode": self.ended}}
             pod["status"] = {
                 "phase": "Failed" if self.ended else "Succeeded",

@@ -26,7 +26,8 @@ CREATED = [
     "rolebindings",
     "services",
     "networkpolicies",
-    "statefulsets",
+    "persistentvolumeclaims",
+    "jobs",
 ]
 
 

@@ -14,6 +14,7 @@ from tests.fakekube import Answer, FakeKube, make_job, make_pod
 from tests.fakekube.kinds import Kind
 
 OWN = "status-reporter-first"
+OURS = {"app.kubernetes.io/name": "status-aggregator"}
 DONE = shown("complete", retrieved_at="2030-01-01T12:00:00Z")
 KINDS = (
     "ConfigMap",
@@ -22,7 +23,7 @@ KINDS = (
     "RoleBinding",
     "Service",
     "NetworkPolicy",
-    "StatefulSet",
+    "Job",
     "PersistentVolumeClaim",
     "Secret",
 )
@@ -50,9 +51,11 @@ def add_run(
     """Put a run there: its objects, the aggregator's Pod, and a Job with its Pod."""
     owned = {}
     for kind in KINDS:
-        name = f"data-{run}-0" if kind == "PersistentVolumeClaim" else run
-        owned[kind] = fake.store.create(kind, meta(name, namespace, run))["metadata"]["uid"]
-    add_pod(fake, f"{run}-0", run, namespace, owned["StatefulSet"], annotations or {})
+        made = meta(run, namespace, run)
+        if kind == "Job":
+            made["metadata"]["labels"] |= OURS
+        owned[kind] = fake.store.create(kind, made)["metadata"]["uid"]
+    add_pod(fake, f"{run}-x", run, namespace, owned["Job"], annotations or {})
     job = make_job(f"{run}-quota-1", namespace)
     job["metadata"] |= {"labels": {RUN_LABEL: run}, "uid": f"{run}-quota"}
     fake.create_job(job)
@@ -63,8 +66,7 @@ def add_pod(
     fake: FakeKube, name: str, run: str, namespace: str, owner: str, annotations: dict[str, str]
 ) -> None:
     pod = make_pod(make_job(namespace=namespace), name=name, annotations=annotations)
-    ours = {**LABEL, "app.kubernetes.io/name": "status-aggregator"}
-    aggregator = ours if name == f"{run}-0" else {}
+    aggregator = {**LABEL, **OURS} if name == f"{run}-x" else {}
     pod["metadata"] |= {"labels": {RUN_LABEL: run, **aggregator}, "uid": name}
     pod["metadata"]["ownerReferences"] = [{"uid": owner}]
     fake.create_pod(pod)
@@ -90,8 +92,7 @@ class TestRemoves:
         code, _, err = at_home.run("delete", "first")
 
         assert 0 == code, err
-        # The StatefulSet and its Pod go at the same time.
-        assert "statefulsets" in deleted(fake)[:2]
+        assert ["pods", "jobs"] == deleted(fake)[:2]
         assert ["configmaps", "namespaces"] == deleted(fake)[-2:]
         assert [] == standing(fake, "first")
         assert "run first deleted from namespace status-reporter-first: ConfigMap 1, " in err
@@ -102,7 +103,7 @@ class TestRemoves:
         at_home.run("delete", "first")
 
         asked = fake.requests("DELETE", "/jobs/")
-        assert ["Background"] == [entry.json["propagationPolicy"] for entry in asked]
+        assert ["Background"] * 2 == [entry.json["propagationPolicy"] for entry in asked]
 
     def test_nothing_of_another_run_beside_it(self, at_home: Home, fake: FakeKube) -> None:
         add_run(fake, DONE, namespace="default")
@@ -137,7 +138,7 @@ class TestRemoves:
         )
 
         def creates(_: Any) -> bool:
-            for kind in ("StatefulSet", "Role"):
+            for kind in ("Job", "Role"):
                 fake.store.create(kind, meta("first", "default", **drawn))
             fake.store.create("Service", meta("first", "default", **other))
             return False
@@ -348,7 +349,7 @@ class TestAsks:
         self, at_home: Home, fake: FakeKube
     ) -> None:
         fake.store.create("ConfigMap", meta("first", "default"))
-        fake.store.create("PersistentVolumeClaim", meta("data-first-0", "default"))
+        fake.store.create("PersistentVolumeClaim", meta("first", "default"))
         code, _, err = at_home.run("delete", "first")
 
         assert 1 == code

@@ -19,7 +19,7 @@ def fake() -> Iterator[FakeKube]:
     with FakeKube(role="admin") as fake:
         plan = {"name": "first", "namespace": OWN, "labels": {RUN_LABEL: "first"}}
         fake.store.create("ConfigMap", {"metadata": plan})
-        add_pod(fake, "first-0", "", "", b"aggregator\n")
+        add_pod(fake, "first-x7d2k", "", "", b"aggregator\n")
         add_pod(fake, "first-cis-1-x", "cis", "node1", b"  one\ntwo\n")
         add_pod(fake, "first-cis-2-x", "cis", "node2", b"three")
         add_pod(fake, "first-quota-1-x", "quota", "global", b"\x1b[31mfour\xff\n")
@@ -50,11 +50,11 @@ def test_every_line_says_whose_it_is(at_home: Home) -> None:
 
     assert (0, "") == (code, err)
     assert [
-        "[first-0/main] aggregator",
         "[first-cis-1-x/main]   one",
         "[first-cis-1-x/main] two",
         "[first-cis-2-x/main] three",
         "[first-quota-1-x/main] [31mfour\ufffd",
+        "[first-x7d2k/main] aggregator",
     ] == out.splitlines()
 
 
@@ -86,7 +86,7 @@ def test_followed_until_the_run_is_over(at_home: Home, fake: FakeKube) -> None:
     """Pods that come later are followed too."""
     running_now = shown("running", final=False)
     fake.update_pod(
-        "first-0", lambda pod: pod["metadata"].update(annotations=running_now), namespace=OWN
+        "first-x7d2k", lambda pod: pod["metadata"].update(annotations=running_now), namespace=OWN
     )
     with at_home.started("logs", "first", "-f") as process:
         assert process.stdout is not None
@@ -95,7 +95,7 @@ def test_followed_until_the_run_is_over(at_home: Home, fake: FakeKube) -> None:
         late = process.stdout.readline().decode().strip()
         done = shown("complete")
         fake.update_pod(
-            "first-0", lambda pod: pod["metadata"].update(annotations=done), namespace=OWN
+            "first-x7d2k", lambda pod: pod["metadata"].update(annotations=done), namespace=OWN
         )
         assert 0 == process.wait(60)
 
@@ -107,7 +107,7 @@ def test_followed_until_the_run_is_deleted(at_home: Home, fake: FakeKube) -> Non
     """Nobody can write any more."""
     running_now = shown("running", final=False)
     fake.update_pod(
-        "first-0", lambda pod: pod["metadata"].update(annotations=running_now), namespace=OWN
+        "first-x7d2k", lambda pod: pod["metadata"].update(annotations=running_now), namespace=OWN
     )
     with at_home.started("logs", "first", "-f") as process:
         assert process.stdout is not None
@@ -129,27 +129,27 @@ def test_followed_beyond_a_restart(at_home: Home, fake: FakeKube) -> None:
             pod["metadata"].update(annotations=annotations)
             pod["status"]["containerStatuses"][0].update(containerID=container)
 
-        fake.update_pod("first-0", change, namespace=OWN)
+        fake.update_pod("first-x7d2k", change, namespace=OWN)
 
     become(running_now, "containerd://1")
     with at_home.started("logs", "first", "-f") as process:
         assert process.stdout is not None
         for _ in range(5):
             process.stdout.readline()
-        fake.store.logs[OWN, "first-0", "main"] = b"again\n"
+        fake.store.logs[OWN, "first-x7d2k", "main"] = b"again\n"
         become(running_now, "containerd://2")
         again = process.stdout.readline().decode()
         become(shown("complete"), "containerd://2")
         assert 0 == process.wait(60)
 
-    assert "[first-0/main] again\n" == again
+    assert "[first-x7d2k/main] again\n" == again
 
 
 def test_a_stream_that_is_cut_goes_on(at_home: Home, fake: FakeKube) -> None:
     """Every line once, in order: the server ends streams, resets them, and is away for a while."""
     running_now = shown("running", final=False)
     fake.update_pod(
-        "first-0", lambda pod: pod["metadata"].update(annotations=running_now), namespace=OWN
+        "first-x7d2k", lambda pod: pod["metadata"].update(annotations=running_now), namespace=OWN
     )
     log = b"".join(b"%d\n" % number for number in range(5))
     fake.store.logs[OWN, "first-quota-1-x", "main"] = log
@@ -162,7 +162,7 @@ def test_a_stream_that_is_cut_goes_on(at_home: Home, fake: FakeKube) -> None:
         seen += [process.stdout.readline() for _ in range(2)]
         done = shown("complete")
         fake.update_pod(
-            "first-0", lambda pod: pod["metadata"].update(annotations=done), namespace=OWN
+            "first-x7d2k", lambda pod: pod["metadata"].update(annotations=done), namespace=OWN
         )
         seen += process.stdout.readlines()
         assert 0 == process.wait(60)

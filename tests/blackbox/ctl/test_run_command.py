@@ -86,7 +86,7 @@ class TestCreates:
         code, _, err = start(there)
 
         assert 0 == code, err
-        made = fake.store.get("StatefulSet", "status-reporter-first", "first")
+        made = fake.store.get("Job", "status-reporter-first", "first")
         assert fixed == ("securityContext" in made["spec"]["template"]["spec"])
 
     def test_the_plan_has_the_nodes_that_were_there(
@@ -118,11 +118,11 @@ class TestCreates:
     ) -> None:
         """The object was made all the same: it is known again by what the command has put on it."""
         fake.fail(Reset(apply=True), method="POST", path="/configmaps", where=really)
-        fake.fail(Answer(503, apply=True), method="POST", path="/statefulsets", where=really)
+        fake.fail(Answer(503, apply=True), method="POST", path="/jobs", where=really)
         code, _, err = start(there)
 
         assert 0 == code, err
-        assert "StatefulSet/first" in standing(fake, "first")
+        assert "Job/first" in standing(fake, "first")
 
 
 class TestPrints:
@@ -134,7 +134,7 @@ class TestPrints:
         kinds = [each["kind"] for each in yaml.safe_load_all(out)]
 
         assert (0, "") == (code, err)
-        assert ["Namespace", "ConfigMap", "StatefulSet"] == [kinds[0], kinds[1], kinds[-1]]
+        assert ["Namespace", "ConfigMap", "Job"] == [kinds[0], kinds[1], kinds[-1]]
         assert [] == fake.requests("POST")
 
     def test_as_json_for_other_programs(self, there: Home) -> None:
@@ -151,8 +151,8 @@ class TestPrints:
         more += ("--max-nodes-at-once", "7")
         code, out, err = start(there, "--dry-run", "-o", "json", *more)
         items = {each["kind"]: each for each in json.loads(out)["items"]}
-        made = items["StatefulSet"]["spec"]
-        claim = made["volumeClaimTemplates"][0]["spec"]
+        made = items["Job"]["spec"]
+        claim = items["PersistentVolumeClaim"]["spec"]
 
         assert 0 == code, err
         assert {"disk": "ssd"} == made["template"]["spec"]["nodeSelector"]
@@ -200,14 +200,14 @@ class TestWaitsForTheAggregator:
         self, there: Home, fake: FakeKube, controllers: Controllers
     ) -> None:
         """4 at once: the right that is missing; the run stays."""
-        words = 'pods "first-0" is forbidden: User "eve" cannot get resource "pods"'
-        fake.fail(Answer(403, said=words), method="GET", path="/pods/first-0", times=None)
+        words = 'pods is forbidden: User "eve" cannot list resource "pods"'
+        fake.fail(Answer(403, said=words), method="GET", path="/pods", times=None)
         code, _, err = start(there)
 
         assert 4 == code
         assert f"cannot tell whether the aggregator is ready: {words}\nthe run continues" in err
-        assert 1 == len(fake.requests("GET", "/pods/first-0"))
-        assert "StatefulSet/first" in standing(fake, "first")
+        assert 1 == len(fake.requests("GET", "/pods"))
+        assert "Job/first" in standing(fake, "first")
 
     def test_the_time_limit_is_for_this_too(self, there: Home, fake: FakeKube) -> None:
         """3, and not two minutes later: nobody makes the Pod."""
@@ -216,8 +216,8 @@ class TestWaitsForTheAggregator:
         code, _, err = start(there, "-n", "default", "--wait", "--timeout", "1s")
 
         assert 3 == code
-        assert "timed out: the aggregator is not ready:\n  the Pod first-0 has not" in err
-        assert "StatefulSet/first" in standing(fake, "first")
+        assert "timed out: the aggregator is not ready:\n  the Pod first-* has not" in err
+        assert "Job/first" in standing(fake, "first")
 
     def test_on_a_terminal_delete_is_named_without_yes(
         self, there: Home, fake: FakeKube, controllers: Controllers
@@ -272,7 +272,7 @@ class TestWaits:
         assert 130 == code
         assert b"the run continues\n" in err
         assert b"status-ctl delete first" in err
-        assert "StatefulSet/first" in standing(fake, "first")
+        assert "Job/first" in standing(fake, "first")
 
 
 def test_definitions_from_standard_input_are_read_like_files(there: Home) -> None:

@@ -149,7 +149,7 @@ def test_a_connection_file_that_exists(there: Home, fake: FakeKube) -> None:
 
 
 def test_a_run_that_cannot_be_started_leaves_no_file(there: Home, fake: FakeKube) -> None:
-    fake.fail(Answer(403), method="POST", path="/statefulsets", where=really, times=None)
+    fake.fail(Answer(403), method="POST", path="/jobs", where=really, times=None)
     code, _, err = start(there, "--expose", "nodeport")
 
     assert 1 == code, err

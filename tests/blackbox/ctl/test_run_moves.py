@@ -40,7 +40,7 @@ def fail_job(fake: FakeKube, namespace: str) -> None:
 
 
 @pytest.mark.parametrize("namespace", ["default", OWN])
-@pytest.mark.parametrize("kind", ["StatefulSet", "Job", ""])
+@pytest.mark.parametrize("kind", ["Job", ""])
 def test_a_bare_name_is_the_run(at_home: Home, fake: FakeKube, kind: str, namespace: str) -> None:
     """Not a Job, not even the aggregator's own."""
     add_run(fake, kind, namespace)
@@ -51,7 +51,7 @@ def test_a_bare_name_is_the_run(at_home: Home, fake: FakeKube, kind: str, namesp
 
 def test_its_pod_comes(at_home: Home, fake: FakeKube) -> None:
     """The run is waited for, to its end."""
-    add_run(fake, "StatefulSet", "default")
+    add_run(fake, "Job", "default")
     with at_home.started("wait", "nightly", "-o", "name") as waiting:
         assert waiting.stderr is not None
         told = waiting.stderr.readline().decode()
@@ -92,7 +92,7 @@ def test_an_ended_job_of_that_name_that_is_not_the_runs(at_home: Home, fake: Fak
 
 def test_its_status(at_home: Home, fake: FakeKube) -> None:
     """4, in the words of `runs`."""
-    add_run(fake, "StatefulSet", "default")
+    add_run(fake, "Job", "default")
 
     assert (4, "", f"{NO_POD}\n") == at_home.run("status", "nightly")
 
@@ -104,7 +104,7 @@ def test_a_config_map_of_that_name_is_no_run(
     """Nor is a run of another namespace, where one is named: then the Job is meant."""
     fake.store.create("ConfigMap", {"metadata": {"name": "nightly", "namespace": "default"}})
     if options:
-        add_run(fake, "StatefulSet", OWN)
+        add_run(fake, "Job", OWN)
     fake.create_job(make_job(name="nightly"))
     code, _, err = at_home.run("wait", "nightly", *options, "--timeout", "0s")
 
@@ -130,7 +130,7 @@ class TestInAllNamespaces:
     PLACE = "elsewhere"
 
     @pytest.mark.parametrize("name", ["nightly", "run/nightly"])
-    @pytest.mark.parametrize("kind", ["StatefulSet", "Job", ""])
+    @pytest.mark.parametrize("kind", ["Job", ""])
     def test_it_is_waited_for(self, at_home: Home, fake: FakeKube, kind: str, name: str) -> None:
         """A bare name is the run: -A is for nothing else."""
         add_run(fake, kind, self.PLACE)
@@ -138,7 +138,7 @@ class TestInAllNamespaces:
         assert (3, "", WAITED) == at_home.run("wait", "-A", name, "--timeout", "0s")
 
     def test_its_status(self, at_home: Home, fake: FakeKube) -> None:
-        add_run(fake, "StatefulSet", self.PLACE)
+        add_run(fake, "Job", self.PLACE)
 
         assert (4, "", f"{NO_POD}\n") == at_home.run("status", "-A", "nightly")
 
@@ -175,7 +175,7 @@ class TestInAllNamespaces:
 
     def test_who_may_not_list_plans(self, at_home: Home, fake: FakeKube) -> None:
         """It is said, once, and a Pod is still found."""
-        add_run(fake, "StatefulSet", self.PLACE)
+        add_run(fake, "Job", self.PLACE)
         fake.tokens.roles["person"] = (Rule(("get", "list"), ("pods",)),)
         with at_home.started("wait", "-A", "nightly", "-o", "name") as waiting:
             assert waiting.stderr is not None
@@ -200,7 +200,7 @@ class TestABlip:
     @pytest.mark.parametrize("path", ["/pods", "/configmaps/nightly"])
     def test_the_run_is_waited_for(self, at_home: Home, fake: FakeKube, path: str) -> None:
         """It is asked again, and not taken for a Job."""
-        add_run(fake, "StatefulSet", "default")
+        add_run(fake, "Job", "default")
         fake.fail(Answer(503), path=path)
         with at_home.started("wait", "nightly", "-o", "name") as waiting:
             assert waiting.stderr is not None

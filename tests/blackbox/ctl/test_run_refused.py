@@ -162,14 +162,14 @@ class TestRefuses:
         fake.fail(
             Answer(403),
             method="POST",
-            path="/statefulsets",
+            path="/jobs",
             where=really,
             times=None,
         )
         code, _, err = start(there, "-n", "default")
 
         assert 1 == code
-        assert "the run cannot be started:\n  statefulset/first: " in err
+        assert "the run cannot be started:\n  job/first: " in err
         assert [] == standing(fake, "first")
         assert "theirs" == fake.store.get("Role", "default", "theirs")["metadata"]["name"]
 
@@ -177,12 +177,12 @@ class TestRefuses:
         self, there: Home, fake: FakeKube, controllers: Controllers
     ) -> None:
         """It is tried again for a while; nothing is left where it comes back too late."""
-        fake.fail(Answer(503), method="POST", path="/statefulsets", where=really, times=None)
+        fake.fail(Answer(503), method="POST", path="/jobs", where=really, times=None)
         code, _, err = start(there)
 
         assert 1 == code
-        assert "statefulset/first: scripted fault" in err
-        assert 5 == len([e for e in fake.requests("POST", "/statefulsets") if really(e)])
+        assert "job/first: scripted fault" in err
+        assert 5 == len([e for e in fake.requests("POST", "/jobs") if really(e)])
         assert [] == standing(fake, "first")
 
     def test_a_run_that_is_deleted_while_it_is_created_takes_all_back(
@@ -196,7 +196,7 @@ class TestRefuses:
                 fake.store.delete("ConfigMap", "default", "first")
             return False
 
-        fake.fail(Answer(), method="POST", path="/statefulsets", where=deletes)
+        fake.fail(Answer(), method="POST", path="/jobs", where=deletes)
         code, _, err = start(there, "-n", "default")
 
         assert 1 == code
@@ -217,8 +217,8 @@ class TestRefuses:
         self, there: Home, fake: FakeKube, controllers: Controllers
     ) -> None:
         """Whatever is just being waited for."""
-        fake.fail(Hang(), method="POST", path="/statefulsets", where=really)
-        creates = lambda: any(map(really, fake.requests("POST", "/statefulsets")))  # noqa: E731
+        fake.fail(Hang(), method="POST", path="/jobs", where=really)
+        creates = lambda: any(map(really, fake.requests("POST", "/jobs")))  # noqa: E731
         code, _, err = interrupted_when(creates, there, fake, *START)
 
         assert 130 == code
@@ -230,10 +230,10 @@ class TestRefuses:
         self, there: Home, fake: FakeKube, controllers: Controllers, number: signal.Signals
     ) -> None:
         """Of a cancelled pipeline, a closed terminal; once more, it does not disturb that."""
-        fake.fail(Hang(), method="POST", path="/statefulsets", where=really)
+        fake.fail(Hang(), method="POST", path="/jobs", where=really)
         removes = fake.fail(Slow(0.2, 100), method="DELETE", times=None)
         with there.started(*START) as process:
-            fake.wait_for(lambda: any(map(really, fake.requests("POST", "/statefulsets"))))
+            fake.wait_for(lambda: any(map(really, fake.requests("POST", "/jobs"))))
             process.send_signal(number)
             fake.wait_for(lambda: removes.hits)
             process.send_signal(number)
@@ -247,9 +247,9 @@ class TestRefuses:
         self, there: Home, fake: FakeKube, controllers: Controllers
     ) -> None:
         """Nobody reads any more what is said: all is taken back nevertheless."""
-        fake.fail(Hang(), method="POST", path="/statefulsets", where=really)
+        fake.fail(Hang(), method="POST", path="/jobs", where=really)
         with there.started(*START) as process:
-            fake.wait_for(lambda: any(map(really, fake.requests("POST", "/statefulsets"))))
+            fake.wait_for(lambda: any(map(really, fake.requests("POST", "/jobs"))))
             process.stdout.close()
             process.stderr.close()
             process.send_signal(signal.SIGHUP)
@@ -261,11 +261,11 @@ class TestRefuses:
         self, there: Home, fake: FakeKube, controllers: Controllers
     ) -> None:
         """A person who does not want to wait is told how to remove the rest."""
-        fake.fail(Hang(), method="POST", path="/statefulsets", where=really)
+        fake.fail(Hang(), method="POST", path="/jobs", where=really)
         removes = fake.fail(Hang(), method="DELETE", times=None)
         with there.started(*START, "-n", "default") as process:
             fake.store.create("ServiceAccount", {"metadata": {"name": "default"}})
-            fake.wait_for(lambda: any(map(really, fake.requests("POST", "/statefulsets"))))
+            fake.wait_for(lambda: any(map(really, fake.requests("POST", "/jobs"))))
             interrupt(process.pid)
             fake.wait_for(lambda: removes.hits)
             interrupt(process.pid)

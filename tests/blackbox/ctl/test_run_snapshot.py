@@ -88,7 +88,7 @@ def test_its_rights_come_and_go_with_the_run(
     made = granted(fake)
     account = fake.store.get("ServiceAccount", "status-reporter-first", "first-snapshot")
     fake.update_pod(
-        "first-0",
+        "first-x7d2k",
         lambda pod: pod["metadata"].update(annotations=shown("passed")),
         "status-reporter-first",
     )
@@ -271,7 +271,7 @@ def test_what_was_made_goes_when_the_rest_fails(
 ) -> None:
     """The run's namespace takes nothing along that is not in it."""
     spaces(fake, "team-a", "team-b")
-    fake.fail(Answer(403), method="POST", path="/statefulsets", where=really)
+    fake.fail(Answer(403), method="POST", path="/jobs", where=really)
     code, _, err = run(at_home, *wished)
 
     made = [each for each in fake.requests("POST", path) if really(each)]

@@ -31,7 +31,7 @@ class TestUploads:
         code, out, err = start(there, "--upload-url-file", "url")
 
         assert (0, "") == (code, out), err
-        assert [*CREATED[:-1], "secrets", CREATED[-1]] == posts(fake)[1:]
+        assert [*CREATED[:-2], "secrets", *CREATED[-2:]] == posts(fake)[1:]
         secret = fake.store.get("Secret", "status-reporter-first", "first-upload")
         assert self.URL == base64.b64decode(secret["data"]["url"]).decode()
         assert "the results will be uploaded to store.example.com before the run is over" in err

@@ -10,7 +10,7 @@ from tests.blackbox.ctl.launched import standing
 from tests.blackbox.ctl.scripted import Home
 from tests.fakekube import FakeKube, Rule
 
-READ = Rule(("list",), ("pods", "statefulsets", "jobs"), groups=("", "apps", "batch"))
+READ = Rule(("list",), ("pods", "jobs"), groups=("", "batch"))
 REST = Rule(("get", "list"), ("configmaps", "namespaces"))
 
 
@@ -26,20 +26,17 @@ def labels(run: str) -> dict[str, str]:
     return {**cluster.labels(run), "app.kubernetes.io/name": "status-aggregator"}
 
 
-def add_run(
-    fake: FakeKube, name: str, namespace: str = "default", kind: str = "StatefulSet"
-) -> None:
-    """Put the aggregator's workload there."""
-    group = "batch/v1" if kind == "Job" else "apps/v1"
+def add_run(fake: FakeKube, name: str, namespace: str = "default") -> None:
+    """Put the aggregator's Job there."""
     meta = {"name": name, "namespace": namespace, "labels": labels(name)}
     meta["creationTimestamp"] = "2026-01-01T00:00:00Z"  # type: ignore[assignment]
-    fake.store.create(kind, {"apiVersion": group, "kind": kind, "metadata": meta, "spec": {}})
+    fake.store.create("Job", {"metadata": meta, "spec": {}})
 
 
 def with_pod(fake: FakeKube, name: str, status: str, *plugins: object, **more: object) -> None:
     """Put the aggregator's Pod there."""
-    add_aggregator(fake, status, *plugins, name=f"{name}-0", launched=name, **more)  # type: ignore[arg-type]
-    pod = fake.store.get("Pod", str(more.get("namespace", "default")), f"{name}-0")
+    add_aggregator(fake, status, *plugins, name=f"{name}-x", launched=name, **more)  # type: ignore[arg-type]
+    pod = fake.store.get("Pod", str(more.get("namespace", "default")), f"{name}-x")
     pod["metadata"]["labels"] |= labels(name)
     fake.store.replace("Pod", pod)
 
@@ -55,7 +52,7 @@ def test_each_has_a_line(at_home: Home, fake: FakeKube) -> None:
         plugin("net", status="complete", verdict="passed"),
         run={"status": "complete", "result_status": "failed", "final": True},
     )
-    add_run(fake, "gone", kind="Job")
+    add_run(fake, "gone")
     code, out, err = at_home.run("runs")
 
     assert (0, "") == (code, err)

@@ -255,7 +255,7 @@ class Game:
                 case what, "disk":
                     {"fill": fill, "freeze": freeze}[what](self._disk(), fault.seconds)
                 case "delete", "aggregator":
-                    self._remove("pod", f"{self._plan.name}-0")
+                    self._remove("pod", self._pod(None)["name"])
                     self._lost |= not self._plan.claim
                 case "delete", "pod":
                     self._remove("pod", self._pod(plugin)["name"])
@@ -263,7 +263,7 @@ class Game:
                     (owner,) = self._pod(plugin)["ownerReferences"]
                     self._remove(owner["kind"], owner["name"])
                 case _, "aggregator":
-                    self._signal(fault, f"{self._plan.name}-0", AGGREGATOR)
+                    self._signal(fault, self._pod(None)["name"], AGGREGATOR)
                 case _:
                     self._signal(fault, self._pod(plugin)["name"], plugin.worker)
             self.done.append((fault, began, time.time()))
@@ -300,11 +300,11 @@ class Game:
             found += [seen] if (labels.get(RUN), labels.get(PLUGIN)) == wanted else []
         return found
 
-    def _pod(self, plugin: Plugin) -> Object:
-        """The metadata of its Pod that runs."""
+    def _pod(self, plugin: Plugin | None) -> Object:
+        """The metadata of the Pod that runs, of a plugin or of the aggregator."""
         pods = self._pods(plugin)
         if not pods or pods[-1][-1].gone or pods[-1][-1].object["status"]["phase"] != "Running":
-            raise LookupError(f"{plugin.name} has no Pod")
+            raise LookupError(f"{plugin.name if plugin else 'the aggregator'} has no Pod")
         return dict(pods[-1][-1].object["metadata"])
 
     def _lived(self, plugin: Plugin) -> Lived:

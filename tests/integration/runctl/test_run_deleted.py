@@ -38,24 +38,22 @@ def fake(fake: FakeKube) -> FakeKube:
 class Cluster:
     """The aggregator of the run `first`, by hand."""
 
-    def __init__(self, fake: FakeKube, kind: str) -> None:
-        self.fake, self.kind = fake, kind
-        made = fake.store.create(kind, {"metadata": {"name": "first"}})
-        self._uid = made["metadata"]["uid"]
+    def __init__(self, fake: FakeKube) -> None:
+        self.fake = fake
+        fake.store.create("Job", {"metadata": {"name": "first"}})
 
     def has_pod(self, annotations: dict[str, str], run: str = "first") -> None:
         """Make its Pod, which says of which run it is."""
         labels = AGGREGATOR | ({RUN_LABEL: run} if run else {})
-        owner = {"kind": self.kind, "name": "first", "uid": self._uid, "controller": True}
-        meta = {"name": "first-0", "annotations": annotations, "labels": labels}
-        made = {"metadata": meta | {"ownerReferences": [owner]}, "spec": {"containers": []}}
+        meta = {"name": "first-x", "annotations": annotations, "labels": labels}
+        made = {"metadata": meta, "spec": {"containers": []}}
         self.fake.store.create("Pod", made)
         running = {"status": {"phase": "Running"}}
-        self.fake.store.update("Pod", "default", "first-0", lambda pod: pod | running)
+        self.fake.store.update("Pod", "default", "first-x", lambda pod: pod | running)
 
     def loses_pod(self) -> None:
         """As when its node is drained."""
-        self.fake.store.delete("Pod", "default", "first-0")
+        self.fake.store.delete("Pod", "default", "first-x")
 
     def ends(self) -> None:
         """Its Job has failed for good, and the Pod goes with that: its node was drained."""
@@ -68,14 +66,14 @@ class Cluster:
     def is_deleted(self) -> None:
         """All of it."""
         with self.fake.changed:
-            self.fake.store.delete(self.kind, "default", "first")
+            self.fake.store.delete("Job", "default", "first")
             self.loses_pod()
 
 
-@pytest.fixture(params=["StatefulSet", "Job"])
-def cluster(request: pytest.FixtureRequest, fake: FakeKube) -> Cluster:
+@pytest.fixture
+def cluster(fake: FakeKube) -> Cluster:
     """A run that goes on."""
-    cluster = Cluster(fake, request.param)
+    cluster = Cluster(fake)
     cluster.has_pod(RUNNING)
     return cluster
 
@@ -120,14 +118,12 @@ def test_watching_ends(run: ByCluster, cluster: Cluster) -> None:
 ENDED = r"^the aggregator has ended \(job/first: failed: it was evicted\) without the status"
 
 
-@pytest.mark.parametrize("cluster", ["Job"], indirect=True)
 def test_waiting_ends_with_a_job_and_its_pod(run: ByCluster, cluster: Cluster) -> None:
     """The Job stays, but makes no other Pod."""
     with pytest.raises(CannotTell, match=ENDED):
         waited(run, cluster.ends)
 
 
-@pytest.mark.parametrize("cluster", ["Job"], indirect=True)
 def test_watching_ends_with_a_job_and_its_pod(run: ByCluster, cluster: Cluster) -> None:
     """In the same words; `logs -f` looks in the same way."""
     with pytest.raises(CannotTell, match=ENDED):
@@ -137,14 +133,6 @@ def test_watching_ends_with_a_job_and_its_pod(run: ByCluster, cluster: Cluster) 
 def test_the_only_run_of_the_namespace(at_home: Home, cluster: Cluster) -> None:
     """Its name is on its Pod."""
     with pytest.raises(CannotTell, match=r"^run first was deleted$"):
-        waited(asked(at_home, ""), cluster.is_deleted)
-
-
-def test_an_aggregator_that_nobody_launched(at_home: Home, fake: FakeKube) -> None:
-    """It has no name of a run: it was deployed by hand."""
-    cluster = Cluster(fake, "StatefulSet")
-    cluster.has_pod(RUNNING, run="")
-    with pytest.raises(CannotTell, match=r"^the aggregator \(statefulset/first\) was deleted$"):
         waited(asked(at_home, ""), cluster.is_deleted)
 
 
@@ -161,17 +149,17 @@ def test_a_pod_that_moves_is_waited_for(
 
 
 def test_a_pod_that_moves_of_an_aggregator_that_nobody_launched(
-    at_home: Home, fake: FakeKube, capsys: pytest.CaptureFixture[str]
+    at_home: Home, cluster: Cluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It is called by what makes its Pods."""
-    cluster = Cluster(fake, "StatefulSet")
+    """It was deployed by hand, and nobody knows what makes its Pods."""
+    cluster.loses_pod()
     cluster.has_pod(RUNNING, run="")
     comes_back = lambda: cluster.has_pod(OVER, run="")  # noqa: E731
     code, _ = waited(asked(at_home, ""), cluster.loses_pod, comes_back)
 
     assert 0 == code
     told = capsys.readouterr().err.splitlines()
-    assert ["status-ctl: the aggregator (statefulset/first) has no Pod; waiting"] == told
+    assert ["status-ctl: no aggregator found in namespace 'default'; waiting"] == told
 
 
 def test_who_may_not_ask_for_the_owner_waits_on(
@@ -204,7 +192,7 @@ def test_a_run_that_is_not_there_yet_is_waited_for(at_home: Home, fake: FakeKube
     started: list[Cluster] = []
 
     def starts() -> None:
-        started.append(Cluster(fake, "StatefulSet"))
+        started.append(Cluster(fake))
         started[0].has_pod(OVER)
 
     code, _ = waited(asked(at_home, "first"), int, starts)
@@ -215,7 +203,7 @@ def test_a_run_that_is_not_there_yet_is_waited_for(at_home: Home, fake: FakeKube
 class TestBeforeItsFirstPod:
     """Somebody waits for a run of which only the plan is there, and perhaps what makes its Pod."""
 
-    @pytest.fixture(params=["StatefulSet", "Job", ""])
+    @pytest.fixture(params=["Job", ""])
     def made(self, request: pytest.FixtureRequest, fake: FakeKube) -> tuple[str, ...]:
         """What is there."""
         kinds = tuple(filter(None, ("ConfigMap", request.param)))
@@ -250,7 +238,7 @@ class TestBeforeItsFirstPod:
 
     @pytest.mark.parametrize("made", [""], indirect=True)
     @pytest.mark.parametrize("status", [403, 503])
-    @pytest.mark.parametrize("path", ["/configmaps/", "/statefulsets/", "/jobs/"])
+    @pytest.mark.parametrize("path", ["/configmaps/", "/jobs/"])
     def test_not_all_of_it_can_be_asked_for(
         self,
         run: ByCluster,
@@ -265,17 +253,16 @@ class TestBeforeItsFirstPod:
             fake.fail(Answer(status), path=f"{path}first", times=None)
             is_deleted()
 
-        code, _ = waited(run, goes, lambda: Cluster(fake, "StatefulSet").has_pod(OVER))
+        code, _ = waited(run, goes, lambda: Cluster(fake).has_pod(OVER))
 
         assert 0 == code
 
-    @pytest.mark.parametrize("made", ["StatefulSet", "Job"], indirect=True)
+    @pytest.mark.parametrize("made", ["Job"], indirect=True)
     def test_first_the_plan_is_deleted(
         self, run: ByCluster, made: tuple[str, ...], fake: FakeKube
     ) -> None:
         """What makes its Pod is there, seen or not: the run was not deleted."""
-        for kind in ("statefulsets", "jobs"):
-            fake.fail(Answer(503), path=f"/{kind}/first")
+        fake.fail(Answer(503), path="/jobs/first")
         plan, owner = (partial(fake.store.delete, kind, "default", "first") for kind in made)
         with pytest.raises(CannotTell, match=r"^run first was deleted$"):
             waited(run, plan, owner)

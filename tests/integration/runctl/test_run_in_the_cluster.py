@@ -38,10 +38,10 @@ def test_it_is_found_by_its_name(
     at_home: Home, fake: FakeKube, written: str, namespace: str
 ) -> None:
     """Beside others, in its own namespace or the current one; the listener says how it is."""
-    add_aggregator(fake, "failed", launched="other", name="other-0")
+    add_aggregator(fake, "failed", launched="other", name="other-x")
     with listening(entry("e2e", message="from the listener")) as server:
         add_aggregator(
-            fake, launched="nightly", name="nightly-0", namespace=namespace, listens=server.port
+            fake, launched="nightly", name="nightly-x", namespace=namespace, listens=server.port
         )
         code, out, err = at_home.run("status", written)
 
@@ -62,7 +62,7 @@ def test_without_a_name_it_is_the_only_one(at_home: Home, fake: FakeKube) -> Non
 
 def test_no_such_run(at_home: Home, fake: FakeKube) -> None:
     """4, and where it was looked for, said once."""
-    add_aggregator(fake, launched="other", name="other-0")
+    add_aggregator(fake, launched="other", name="other-x")
     code, out, err = at_home.run("status", "nightly")
 
     assert (4, "") == (code, out)
@@ -236,11 +236,11 @@ def test_a_new_pod_is_found_again(at_home: Home, fake: FakeKube) -> None:
     """The first is replaced while somebody waits."""
     document = run_status("complete", entry("e2e", status="complete"), run="nightly", final=True)
     with listening() as first, Scripted(status=Say(body=document)) as second:
-        add_aggregator(fake, "running", launched="nightly", name="nightly-0", listens=first.port)
+        add_aggregator(fake, "running", launched="nightly", name="nightly-x", listens=first.port)
 
         with at_home.started("wait", "run/nightly") as waiting:
             with first.changed:
                 assert first.changed.wait_for(lambda: first.connections, BOUND)
-            fake.forwards["default", "nightly-0", 8081] = second.port
+            fake.forwards["default", "nightly-x", 8081] = second.port
             first.close()
             assert 0 == waiting.wait(BOUND)

@@ -11,8 +11,15 @@ from reporter.common import log
 from reporter.common.lifecycle import Stop
 
 
-@pytest.mark.parametrize(("exits", "code"), [("true", UNFINISHED), ("false", FAILED)])
-def test_an_error_that_nobody_foresaw_is_no_verdict(tmp_path, monkeypatch, exits, code):
+@pytest.mark.parametrize(
+    ("more", "code"),
+    [
+        ({"EXIT_WHEN_FINISHED": "true"}, UNFINISHED),
+        ({"LAUNCH": "launch.json"}, UNFINISHED),
+        ({}, FAILED),
+    ],
+)
+def test_an_error_that_nobody_foresaw_is_no_verdict(tmp_path, monkeypatch, more, code):
     """Python's own exit code for it, 1, says that the run has failed, and ends the Job for good."""
 
     async def breaks(self: Service) -> int:
@@ -20,13 +27,14 @@ def test_an_error_that_nobody_foresaw_is_no_verdict(tmp_path, monkeypatch, exits
 
     for place, name in ((log, "configure"), (log, "report_crashes"), (from_settings, "open_files")):
         monkeypatch.setattr(place, name, lambda *_: None)
+    monkeypatch.setattr(main, "launch_of", lambda *_: None)
     monkeypatch.setattr(Service, "run", breaks)
     (tmp_path / "plan.json").write_text(json.dumps({"run": "r", "plugins": [{"name": "a"}]}))
     environ = {
         "PLAN": str(tmp_path / "plan.json"),
         "STATE": str(tmp_path / "state"),
         "OUTPUT": str(tmp_path / "out"),
-        "EXIT_WHEN_FINISHED": exits,
+        **more,
     }
 
     with log.capture() as events:

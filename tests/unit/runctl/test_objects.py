@@ -48,7 +48,7 @@ def one(made: list[Object], kind: str, name: str = "r1") -> Object:
 
 def pod_of(options: RunSpec) -> Object:
     made = objects(options)
-    return dict(one(made, "Job" if options.exit else "StatefulSet")["spec"]["template"]["spec"])
+    return dict(one(made, "Job")["spec"]["template"]["spec"])
 
 
 def rights(made: list[Object], name: str) -> set[tuple[str, str, str, str]]:
@@ -80,7 +80,19 @@ def test_every_object_is_the_runs(situation: str) -> None:
 def test_the_config_map_is_the_lock_and_the_aggregator_comes_last(situation: str) -> None:
     kinds = [each["kind"] for each in objects(SITUATIONS[situation])]
     assert "ConfigMap" == next(kind for kind in kinds if kind != "Namespace")
-    assert kinds[-1] in {"StatefulSet", "Job"}
+    assert "Job" == kinds[-1]
+
+
+@pytest.mark.parametrize("situation", SITUATIONS)
+def test_no_controller_makes_a_claim(situation: str) -> None:
+    """It may do so after the run was deleted, and a claim without an owner would stay for ever."""
+    made = objects(SITUATIONS[situation])
+    claims = {each["metadata"]["name"] for each in made if "PersistentVolumeClaim" == each["kind"]}
+    volumes = pod_of(SITUATIONS[situation])["volumes"]
+    used = [each["persistentVolumeClaim"] for each in volumes if "persistentVolumeClaim" in each]
+
+    assert "olumeClaimTemplate" not in json.dumps(made)
+    assert claims == {each["claimName"] for each in used}
 
 
 @pytest.mark.parametrize("situation", SITUATIONS)
@@ -155,7 +167,8 @@ def test_the_aggregator_has_the_least_rights() -> None:
     }
     free = {
         *(("jobs", verb, "batch") for verb in ("create", "delete", "get", "list", "watch")),
-        *(("pods", verb, "") for verb in ("list", "watch")),
+        # Of its own Pod, whose name nobody knows before.
+        *(("pods", verb, "") for verb in ("list", "patch", "watch")),
         ("pods/log", "get", ""),
         ("events", "list", ""),
         ("events", "watch", ""),
@@ -163,12 +176,9 @@ def test_the_aggregator_has_the_least_rights() -> None:
     }
     narrow = {
         ("configmaps", "get", "", "r1"),
-        ("pods", "patch", "", "r1-0"),
         *(("secrets", verb, "", name) for verb in ("get", "delete") for name in secrets),
     }
     assert {(*right, "*") for right in free} | narrow == rights(objects(ALL), "r1-aggregator")
-    ends = rights(objects(SITUATIONS["a Job that ends"]), "r1-aggregator")
-    assert ("pods", "patch", "", "*") in ends, "its Pod has a name that nobody knows before"
 
 
 def test_nodes_with_an_identity_of_their_own_have_secrets_of_their_own() -> None:
@@ -223,7 +233,7 @@ def test_no_plugin_gets_the_token_of_our_containers() -> None:
 def test_services_and_policies_find_the_aggregator_and_no_plugin(situation: str) -> None:
     options = SITUATIONS[situation]
     made = objects(options)
-    own = one(made, "Job" if options.exit else "StatefulSet")["spec"]["template"]["metadata"]
+    own = one(made, "Job")["spec"]["template"]["metadata"]
     found = [each["spec"]["selector"] for each in made if each["kind"] == "Service"]
     found.append(one(made, "NetworkPolicy")["spec"]["podSelector"]["matchLabels"])
     for selector in found:
@@ -254,21 +264,40 @@ def test_access_from_outside() -> None:
     assert "b'key'" not in repr(TLS)
 
 
-def test_a_volume_goes_with_the_run() -> None:
-    spec = one(objects(SITUATIONS["a class and a node"]), "StatefulSet")["spec"]
-    assert {"whenDeleted": "Delete", "whenScaled": "Delete"} == (
-        spec["persistentVolumeClaimRetentionPolicy"]
+@pytest.mark.parametrize("situation", ["a class and a node", "a Job that ends"])
+def test_the_state_is_on_a_volume(situation: str) -> None:
+    options = SITUATIONS[situation]
+    claim = one(objects(options), "PersistentVolumeClaim")["spec"]
+    assert "10Gi" == claim["resources"]["requests"]["storage"]
+    assert (options.storage_class or None) == claim.get("storageClassName")
+    assert (options.node_selector or None) == pod_of(options).get("nodeSelector")
+    mounted = {"name": "data", "persistentVolumeClaim": {"claimName": "r1"}}
+    assert mounted in pod_of(options)["volumes"]
+
+
+@pytest.mark.parametrize("situation", ["without a volume", "a Job that ends, without a volume"])
+def test_without_a_volume_the_state_is_in_the_pod(situation: str) -> None:
+    assert {"name": "data", "emptyDir": {}} in pod_of(SITUATIONS[situation])["volumes"]
+
+
+@pytest.mark.parametrize("situation", SITUATIONS)
+def test_no_two_pods_of_an_aggregator_work_at_once(situation: str) -> None:
+    """The next one is made when the one before has ended."""
+    spec = one(objects(SITUATIONS[situation]), "Job")["spec"]
+    assert ("Failed", 1, 1) == (
+        spec["podReplacementPolicy"],
+        spec.get("parallelism", 1),
+        spec.get("completions", 1),
     )
-    (claim,) = spec["volumeClaimTemplates"]
-    assert "fast" == claim["spec"]["storageClassName"]
-    assert {"disk": "ssd"} == pod_of(SITUATIONS["a class and a node"])["nodeSelector"]
-    assert "r1" == spec["selector"]["matchLabels"][names.RUN_LABEL]
 
 
-def test_without_a_volume_the_state_is_in_the_pod() -> None:
-    options = SITUATIONS["without a volume"]
-    assert "volumeClaimTemplates" not in one(objects(options), "StatefulSet")["spec"]
-    assert {"name": "data", "emptyDir": {}} in pod_of(options)["volumes"]
+@pytest.mark.parametrize("situation", ["as it is", "without a volume"])
+def test_an_aggregator_that_is_to_stay_is_started_again_and_again(situation: str) -> None:
+    """In its Pod, which keeps the state; no failure is final, and no time limit ends it."""
+    spec = one(objects(SITUATIONS[situation]), "Job")["spec"]
+    assert "OnFailure" == spec["template"]["spec"]["restartPolicy"]
+    assert 2**31 - 1 == spec["backoffLimit"]
+    assert {"podFailurePolicy", "activeDeadlineSeconds", "ttlSecondsAfterFinished"}.isdisjoint(spec)
 
 
 def test_a_run_that_ends_is_a_job_whose_exit_code_is_the_verdict() -> None:
@@ -285,12 +314,7 @@ def test_a_run_that_ends_is_a_job_whose_exit_code_is_the_verdict() -> None:
     env = pod_of(SITUATIONS["a Job that ends"])["containers"][0]["env"]
     assert {"name": "EXIT_WHEN_FINISHED", "value": "true"} in env
     assert "Never" == pod_of(SITUATIONS["a Job that ends"])["restartPolicy"]
-    assert "10Gi" == one(made, "PersistentVolumeClaim")["spec"]["resources"]["requests"]["storage"]
-    claims = {"persistentVolumeClaim": {"claimName": "r1"}, "name": "data"}
-    assert claims in pod_of(SITUATIONS["a Job that ends"])["volumes"]
-    kept = objects(SITUATIONS["a Job that ends, without a volume"])
-    assert "PersistentVolumeClaim" not in [each["kind"] for each in kept]
-    spec = one(kept, "Job")["spec"]
+    spec = one(objects(SITUATIONS["a Job that ends, without a volume"]), "Job")["spec"]
     assert (0, False) == (spec["backoffLimit"], "podFailurePolicy" in spec)
 
 

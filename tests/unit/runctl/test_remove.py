@@ -106,27 +106,11 @@ def test_a_pod_has_its_own_grace_period_and_not_what_ours_was_given_for_an_uploa
 
 
 def test_an_aggregator_that_is_only_just_starting_does_not_use_up_its_grace_period() -> None:
-    """It has no signal handler yet, and what it could store is deleted with it.
-
-    While its StatefulSet is there, it would come back.
-    """
-
-    class Starting(Leaving):
-        def list_all(self, kind: str, *_: Any, **__: Any) -> Iterator[Any]:
-            if kind == "StatefulSet" and not self.deleted:
-                yield {"metadata": {"name": "first", "uid": "s", "labels": LABELS}}
-            yield from super().list_all(kind)
-
-        def delete(self, kind: str, *_: Any, grace: int | None = None, **__: Any) -> None:
-            if kind == "StatefulSet":
-                self.deleted.append((kind, grace))
-            else:
-                super().delete(kind, grace=grace)
-
-    world = Starting("")
+    """It has no signal handler yet, and what it could store is deleted with it."""
+    world = Leaving("")
 
     assert [] == world.removal().aggregator()
-    assert [("StatefulSet", None), ("Pod", 5)] == world.deleted
+    assert [("Pod", 5), ("Job", None)] == world.deleted
     assert 5 <= world.now < 7
 
 
