@@ -60,7 +60,7 @@ LOOK_SECONDS = 5.0
 MOST_BYTES = 56_000_000
 REQUESTS, REQUESTS_FURTHER, REQUESTS_CONFLICT, REQUESTS_FAULT = 8, 4, 2, 8
 REQUESTS_A_SECOND_STOPPING = 2.0
-"""A reporter whose Pod is removed asks for the adapter's end until it is shown."""
+"""A reporter that is asked to end asks for the adapter's end until it is shown."""
 STAYS = {"stay", "ignore TERM"}
 REFUSALS = {"403", "403 pods", "rights"}
 RESTART_SECONDS = 15.0
@@ -379,8 +379,11 @@ class Jobs:
         budget += REQUESTS_FAULT * len(attempt.downs)
         if any(life.progress == "good" for life in plan.lives):
             budget += progress
+        asked_to_end = [hit.at for hit in self._hits[name] if hit.kind == "term"]
         if attempt.removed is not None:
-            budget += int(REQUESTS_A_SECOND_STOPPING * (seen[-1].at - attempt.removed)) + 1
+            asked_to_end.append(attempt.removed)
+        if asked_to_end:
+            budget += int(REQUESTS_A_SECOND_STOPPING * (seen[-1].at - min(asked_to_end))) + 1
         if asked.total() > budget:
             raise Contradiction(f"{asked.total()} requests where {budget} are enough: {asked}")
 
