@@ -338,6 +338,8 @@ class Jobs:
         """How the classic reporter and the Job have ended, where nothing was done to them then."""
         if attempt.removed is not None or not own or not own[-1].final:
             return
+        if "reaper" in own[-1].note["evidence"]:
+            return
         gone = state(pod, REPORTER).get("terminated", {}).get("finishedAt")
         since, until = own[-1].at - CALM_SECONDS, _unix(gone) if gone else NEVER
         if any(began <= until and ended >= since for began, ended in attempt.downs):
