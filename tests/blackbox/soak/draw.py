@@ -123,12 +123,16 @@ def draw(seed: str, number: int) -> Plan:
         + (("drain",) if rng.random() < 0.5 else ())
     )
     backoff = rng.choice((0, 0, 1) if policy == "Never" else (1, 2, 2))
+    wait = rng.choice((8, 15, 60, 60))
+    fault_after = rng.choice((rng.uniform(0.0, 6.0), rng.uniform(0.0, 20.0)))
     if fault in REMOVALS and rng.random() < 0.6:
         # Two Pods of the Job meet, and nothing but the removal ends the first.
         ends: tuple[End, ...] = ("stay", "ignore TERM", "ignore TERM")
         lives, backoff = tuple(replace(each, end=rng.choice(ends)) for each in lives), 1
         if rng.random() < 0.4:
+            # Long after the start, with nothing to say but that it was removed.
             lives = tuple(replace(each, writes=()) for each in lives)
+            wait, fault_after = 25, rng.uniform(12.0, 18.0)
     stuck = trouble in {"image", "config"}
     return Plan(
         number=number,
@@ -141,14 +145,14 @@ def draw(seed: str, number: int) -> Plan:
         backoff=backoff,
         deadline=rng.randint(12, 20) if stuck else rng.choice((0, 0, 0, 0, rng.randint(5, 30))),
         suspended=rng.choice((*[0.0] * 9, rng.uniform(1, 4))),
-        wait=rng.choice((8, 15, 60, 60)),
+        wait=wait,
         required=rng.random() < 0.8,
         at_exit=rng.random() < 0.5,
         exit_policy=rng.choice(("infrastructure", "infrastructure", "failure", "never")),
         trouble=trouble,
         lives=lives,
         fault="" if trouble else fault,
-        fault_after=rng.choice((rng.uniform(0.0, 6.0), rng.uniform(0.0, 20.0))),
+        fault_after=fault_after,
         fault_for=rng.choice((rng.uniform(0.5, 8.0), rng.uniform(8.0, 60.0))),
     )
 
