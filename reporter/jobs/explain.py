@@ -37,6 +37,8 @@ exit codes:
 
 API_VERSION = "v1"
 MOST_PODS = 50
+MOST_EVENTS = 500
+_END_OF_LOG = {"tailLines": "100", "limitBytes": "65536"}
 _CRON_JOBS = ("cronjob", "cronjobs", "cj", "cronjob.batch", "cronjobs.batch")
 _WEIGHTS = {Weight.PROBLEM: "31", Weight.WARNING: "33", Weight.INFO: "32"}
 _INDENT = " " * 9
@@ -161,16 +163,24 @@ def _look(api: "KubeApi", namespace: str, job: JobView) -> Look:
 
     with reading("pods"):
         selector = pods_selector(job.object)
-        pods += api.list_pods(namespace, selector, limit=MOST_PODS, timeout=TIMEOUT)
+        pods += api.list_page("Pod", namespace, selector, limit=MOST_PODS, timeout=TIMEOUT).items
     newest = newest_pod(pods) or {}
     with reading("events"):
         for uid in filter(None, (job.uid, text(section(newest, "metadata"), "uid"))):
             selected = f"involvedObject.uid={uid}"
-            events += api.list_events(namespace, selected, timeout=TIMEOUT)
+            events += api.list_page(
+                "Event", namespace, field_selector=selected, limit=MOST_EVENTS, timeout=TIMEOUT
+            ).items
     if container := _to_hear(newest, job):
         with reading("reporter's log"):
             pod = text(section(newest, "metadata"), "name")
-            log = api.read_log(namespace, pod, container, timeout=TIMEOUT)
+            lines = api.read(
+                "/api/v1/namespaces/{namespace}/pods/{pod}/log",
+                {"namespace": namespace, "pod": pod},
+                {"container": container, **_END_OF_LOG},
+                timeout=TIMEOUT,
+            )
+            log = b"".join(lines)
     return Look(job, pods, time.time(), events, log.decode(errors="replace"), unread)
 
 

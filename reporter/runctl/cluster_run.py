@@ -8,7 +8,6 @@ import argparse
 import shlex
 import socket
 from collections.abc import Iterable
-from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -17,7 +16,6 @@ from reporter.cli.exits import CannotTell
 from reporter.common.objects import Object, items, number, section, text
 from reporter.common.text import clean
 from reporter.errors import Forbidden, KubeError, NotFound
-from reporter.kube.resources import Resource
 from reporter.run.from_annotations import of_reading
 from reporter.run.names import RUN_LABEL, is_run_name, selector
 from reporter.run.pod_status import Reading, ReadOutcome
@@ -33,7 +31,6 @@ if TYPE_CHECKING:
     from reporter.kube.port_forward import PortForward
 
 NO_POD: Final = "its aggregator has no Pod"
-PLANS: Final = Resource("", "v1", "configmaps", "ConfigMap", namespaced=True)
 _NO_RESULTS: Final = """\
 results are not available: {why}
 Request permission to create port-forwards (pods/portforward: create, get), or specify the status
@@ -268,14 +265,14 @@ class ByCluster:
 
     def _plan_anywhere(self, timeout: float) -> str:
         """Return the namespace of the newest plan of the run; nothing where none is seen."""
-        from reporter.kube.reading import Ask
-
         if self._no_plans:
             return ""
-        wanted = Ask(PLANS, metadata_only=True, label_selector=selector(self._run))
         try:
-            with closing(self._api.reading()) as reading:
-                listed = list(reading.every(wanted, timeout=timeout))
+            listed = list(
+                self._api.list_all(
+                    PLAN, None, selector(self._run), metadata_only=True, timeout=timeout
+                )
+            )
         except Forbidden as error:
             self._no_plans = _ONLY_PODS.format(words(error))
             return ""

@@ -196,7 +196,7 @@ class Logs:
     def _seen(self, container: _Container) -> "_Seen":
         """Return what has become of the container; while nobody says, that it runs."""
         try:
-            pod = self._api.get_pod(self._namespace, container.pod, timeout=cluster.TIMEOUT)
+            pod = self._api.get("Pod", self._namespace, container.pod, timeout=cluster.TIMEOUT)
         except NotFound:
             return _Seen.GONE
         except KubeError:

@@ -25,6 +25,7 @@ _PAUSE = 0.25  # seconds between two looks, and after the first seconds
 _LATER = 1.0
 _SETTLED = 5.0  # seconds after which a Pod that cannot be scheduled is worth a word
 _UNPULLED = 45.0
+_MOST_EVENTS = 500
 """Seconds after which an image that cannot be pulled is not waited for any longer.
 
 The kubelet tries it again after 10 s and after 20 s more, and shows the failure until the image is
@@ -167,7 +168,9 @@ def _in_the_way(api: "KubeApi", spec: RunSpec, pod: Object | None, now: float) -
 
 def _events(api: "KubeApi", namespace: str, selected: str) -> list[dict[str, Any]]:
     try:
-        return api.list_events(namespace, selected, timeout=TIMEOUT)
+        return api.list_page(
+            "Event", namespace, field_selector=selected, limit=_MOST_EVENTS, timeout=TIMEOUT
+        ).items
     except Forbidden:
         return []  # the Pod says enough
 

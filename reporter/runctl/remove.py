@@ -8,7 +8,6 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from enum import IntEnum
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
@@ -31,7 +30,6 @@ from reporter.runctl.spec import CREATED_BY, EVERY_RUN
 
 if TYPE_CHECKING:
     from reporter.kube.api import KubeApi
-    from reporter.kube.reading import Reading
 
 PATIENCE: Final = 120.0
 _PAUSE: Final = 0.25
@@ -135,7 +133,7 @@ class Removal:
         if text(section(found, "metadata", "annotations"), CREATED_BY) != self._run:
             return []
         name = f"namespace/{self._namespace}"
-        if why := _in_the_way(self._api.reading(), self._namespace, self._run):
+        if why := _in_the_way(self._api, self._namespace, self._run):
             return [f"{name}: {why}"]
         return self._until_gone(lambda: self._one("Namespace", self._namespace))
 
@@ -340,43 +338,39 @@ class RightsElsewhere:
         return self._named
 
 
-def _in_the_way(reading: "Reading", namespace: str, run: str) -> str:
+def _in_the_way(api: "KubeApi", namespace: str, run: str) -> str:
     """Say what else than the run is in its namespace, or why that is not known.
 
     Objects of every kind that the API server has, as it says itself.
     """
-    with closing(reading):
+    try:
+        offered = api.discover()
+    except KubeError as error:
+        return f"cannot tell what else is in it: {words(error)}"
+    for trouble in offered.troubles:
+        return f"cannot tell what else is in it: {trouble.group}: {trouble.text}"
+    kinds = [
+        each
+        for each in offered.resources
+        if each.namespaced and each.verbs >= _NEEDED and each.kind != "Event"
+    ]
+    namespaced = {(each.group, each.kind) for each in kinds}
+    found: list[str] = []
+    hidden: list[str] = []
+
+    def look(resource: Resource) -> None:
         try:
-            offered = reading.discover()
+            for each in api.list_all(resource, namespace, metadata_only=True, timeout=TIMEOUT):
+                if not belongs(each, run, namespace) and _is_own(each, resource, namespaced):
+                    name = text(section(each, "metadata"), "name")
+                    found.append(f"{resource.kind.lower()}/{name}")
+        except NotFound:
+            pass  # the kind has gone meanwhile
         except KubeError as error:
-            return f"cannot tell what else is in it: {words(error)}"
-        for trouble in offered.troubles:
-            return f"cannot tell what else is in it: {trouble.group}: {trouble.text}"
-        kinds = [
-            each
-            for each in offered.resources
-            if each.namespaced and each.verbs >= _NEEDED and each.kind != "Event"
-        ]
-        namespaced = {(each.group, each.kind) for each in kinds}
-        found: list[str] = []
-        hidden: list[str] = []
+            hidden.append(f"{resource.name}: {words(error)}")
 
-        def look(resource: Resource) -> None:
-            from reporter.kube.reading import Ask
-
-            wanted = Ask(resource, namespace, metadata_only=True)
-            try:
-                for each in reading.every(wanted, timeout=TIMEOUT):
-                    if not belongs(each, run, namespace) and _is_own(each, resource, namespaced):
-                        name = text(section(each, "metadata"), "name")
-                        found.append(f"{resource.kind.lower()}/{name}")
-            except NotFound:
-                pass  # the kind has gone meanwhile
-            except KubeError as error:
-                hidden.append(f"{resource.name}: {words(error)}")
-
-        with ThreadPoolExecutor(_AT_ONCE, "namespace") as pool:
-            list(pool.map(look, kinds))
+    with ThreadPoolExecutor(_AT_ONCE, "namespace") as pool:
+        list(pool.map(look, kinds))
     if hidden and not found:
         return f"cannot tell what else is in it: {min(hidden)}"
     more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""

@@ -15,12 +15,12 @@ from reporter.cli.output import tell
 from reporter.cli.table import table, terminal_columns
 from reporter.common.objects import moment, section, text
 from reporter.errors import Forbidden, NotFound
-from reporter.kube.resources import Resource
 from reporter.run.from_annotations import of_reading
 from reporter.run.names import PART_OF, RUN_LABEL
 from reporter.run.pod_status import newest_first, read_status
 from reporter.run.view import Document, counts
-from reporter.runctl.cluster_run import NO_POD, PLANS, place_words
+from reporter.runctl.cluster_run import NO_POD, place_words
+from reporter.runctl.objects import PLAN
 from reporter.runctl.spec import CREATED_BY, EVERY_RUN
 
 if TYPE_CHECKING:
@@ -40,7 +40,6 @@ exit codes:
 _API_VERSION: Final = "v1"
 _HEADER: Final = ("NAME", "STATUS", "RESULT", "DONE", "FAILED", "AGE", "DETAIL")
 _WORKLOADS: Final = ("StatefulSet", "Job")
-_NAMESPACES: Final = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 _MADE: Final = ",".join([*(f"{key}={value}" for key, value in PART_OF.items()), RUN_LABEL])
 
 
@@ -163,24 +162,19 @@ def _traces(api: "KubeApi", namespace: str | None) -> Iterator[tuple[str, str, M
     after it. Only their metadata is read: a plan can have a megabyte. A user without permission to
     see them sees none.
     """
-    from reporter.kube.reading import Ask
-
-    with closing(api.reading()) as reading:
-        plans = Ask(PLANS, namespace, metadata_only=True, label_selector=EVERY_RUN)
-        try:
-            for found in reading.every(plans, timeout=TIMEOUT):
-                yield *_named(found), section(found, "metadata")
-        except Forbidden:
-            pass
-        try:
-            if namespace is not None:
-                made = [api.get("Namespace", None, namespace, timeout=TIMEOUT)]
-            else:
-                every = Ask(_NAMESPACES, metadata_only=True, label_selector=_MADE)
-                made = list(reading.every(every, timeout=TIMEOUT))
-        except (Forbidden, NotFound):
-            return
-        for found in made:
-            metadata = section(found, "metadata")
-            if run := text(section(metadata, "annotations"), CREATED_BY):
-                yield text(metadata, "name"), run, metadata
+    try:
+        for found in api.list_all(PLAN, namespace, EVERY_RUN, metadata_only=True, timeout=TIMEOUT):
+            yield *_named(found), section(found, "metadata")
+    except Forbidden:
+        pass
+    try:
+        if namespace is not None:
+            made = [api.get("Namespace", None, namespace, timeout=TIMEOUT)]
+        else:
+            made = list(api.list_all("Namespace", None, _MADE, metadata_only=True, timeout=TIMEOUT))
+    except (Forbidden, NotFound):
+        return
+    for found in made:
+        metadata = section(found, "metadata")
+        if run := text(section(metadata, "annotations"), CREATED_BY):
+            yield text(metadata, "name"), run, metadata

@@ -159,7 +159,9 @@ def _auto_tar(config: WorkerConfig, connect: "Callable[[], KubeApi]") -> "AutoTa
         api = connect()
     except SettingsError:
         return None  # not in a cluster
-    return AutoTar(lambda: api.get_pod(namespace, pod), config.worker_container, config.results_dir)
+    return AutoTar(
+        lambda: api.get("Pod", namespace, pod), config.worker_container, config.results_dir
+    )
 
 
 def _in_cluster() -> "KubeApi":

@@ -13,9 +13,11 @@ from reporter.collect.snapshot.index import Collected
 from reporter.collect.snapshot.redact import redact, redact_text
 from reporter.common.objects import items, number, section, text
 from reporter.errors import InvalidRequest, KubeError, NotFound
+from reporter.kube.api import POD_LOG
 
 _PROXY: Final = "/api/v1/nodes/{name}/proxy/"
-_LOG: Final = "/api/v1/namespaces/{namespace}/pods/{pod}/log"
+_LONGEST_LOG: Final = 2**30
+_LOG_SECONDS: Final = 120.0
 _SHORTEST_LINE: Final = 16
 """Bytes of a line on average, at least: the kubelet can only be asked for a number of lines."""
 _APART = re.compile(rb"[\s\"'<>]")
@@ -30,7 +32,7 @@ def collect_host(server: Server, folder: Folder, node: str) -> Collected:
         blanked = redact(said)
         folder.add(host_path(node, "configz"), encoded(said), found, redacted=blanked)
     with found.noting(f"{node}: "):
-        server.tried(server.api.content, f"{_PROXY}healthz", names)
+        server.tried(lambda: list(server.api.read(f"{_PROXY}healthz", names)))
         folder.add(host_path(node, "healthz"), encoded({"status": 200}), found)
     return found
 
@@ -92,7 +94,8 @@ def _tail(
     if previous:
         query["previous"] = "true"
     data = bytearray()
-    for piece in server.api.stream(_LOG, {"namespace": pod.namespace, "pod": pod.name}, query):
+    names = {"namespace": pod.namespace, "name": pod.name}
+    for piece in server.api.read(POD_LOG, names, query, most=_LONGEST_LOG, timeout=_LOG_SECONDS):
         data += piece
         if len(data) > most:
             # One byte more than is kept: if that ends a line, the first line is whole.

@@ -17,6 +17,7 @@ from reporter.errors import Unavailable
 from reporter.kube.api import KubeApi
 from tests.calm import Calm
 from tests.fakekube import FakeKube
+from tests.integration.kube.connecting import read
 
 TRIES = 300
 
@@ -47,7 +48,7 @@ def test_a_reset_between_connect_and_handshake_leaves_no_socket_behind(
         )
         for _ in range(TRIES):
             with pytest.raises(Unavailable):
-                api.get_job("default", "validate")
+                read(api)
         resetting.join()
         api.close()
     gc.collect()
@@ -89,13 +90,13 @@ def test_a_connection_on_its_way_does_not_outlive_the_stop(
         api.hurry_after(lambda: stop.requested_at)
         threading.Timer(0.2, stop.request).start()
         with Calm() as calm, pytest.raises(Unavailable):
-            api.get_job("default", "validate")
+            read(api)
         assert stop.requested_at is not None
         assert calm.seconds < 2.2
 
         # What begins after the stop has its own time.
         begun = time.monotonic()
         with pytest.raises(Unavailable):
-            api.get_job("default", "validate", timeout=1.0)
+            read(api, timeout=1.0)
         assert 0.9 < time.monotonic() - begun
         stop.wake.close()
