@@ -17,7 +17,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, Valida
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from reporter.common.service_links import is_service_link, service_link_ignored
+from reporter.common.defaults import is_service_link, service_link_ignored
 from reporter.errors import SettingsError
 
 _LEVELS = ("debug", "info", "warning", "error")

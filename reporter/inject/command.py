@@ -11,10 +11,9 @@ from reporter.cli.exits import FAILED, GOOD, Unusable, reading_input
 from reporter.cli.options import image_argument
 from reporter.cli.output import tell
 from reporter.common import label_selector
-from reporter.common.defaults import RESULTS_PATH
+from reporter.common.defaults import RESULTS_PATH, is_service_link, service_link_ignored
 from reporter.common.lifecycle import discard_output
-from reporter.common.quantity import quantity
-from reporter.common.service_links import is_service_link, service_link_ignored
+from reporter.common.objects import quantity
 from reporter.errors import SettingsError
 from reporter.inject.files import add_files, joined, sources
 from reporter.inject.options import OWN_VARIABLES, Wishes

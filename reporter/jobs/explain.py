@@ -12,7 +12,7 @@ from reporter.cli import output as show
 from reporter.cli.cluster import TIMEOUT, asking, cluster_arguments, job_name, open_cluster
 from reporter.cli.exits import GOOD, CannotTell
 from reporter.cli.table import paint, wants_colour
-from reporter.common.objects import Object, section, text
+from reporter.common.objects import Object, View, section, text
 from reporter.common.text import clean
 from reporter.errors import KubeError, NotFound
 from reporter.jobs.check_job import Look, findings, findings_of_runs, last_runs
@@ -166,14 +166,14 @@ def _look(api: "KubeApi", namespace: str, job: JobView) -> Look:
         pods += api.list_page("Pod", namespace, selector, limit=MOST_PODS, timeout=TIMEOUT).items
     newest = newest_pod(pods) or {}
     with reading("events"):
-        for uid in filter(None, (job.uid, text(section(newest, "metadata"), "uid"))):
+        for uid in filter(None, (job.uid, View(newest).uid)):
             selected = f"involvedObject.uid={uid}"
             events += api.list_page(
                 "Event", namespace, field_selector=selected, limit=MOST_EVENTS, timeout=TIMEOUT
             ).items
     if container := _to_hear(newest, job):
         with reading("reporter's log"):
-            pod = text(section(newest, "metadata"), "name")
+            pod = View(newest).name
             lines = api.read(
                 "/api/v1/namespaces/{namespace}/pods/{pod}/log",
                 {"namespace": namespace, "pod": pod},
@@ -189,7 +189,7 @@ def _to_hear(pod: Object, job: JobView) -> str:
 
     That is why its last word is not there, or what became of its link to an aggregator.
     """
-    setup, name = find_setup(section(pod, "spec")), text(section(pod, "metadata"), "name")
+    setup, name = find_setup(section(pod, "spec")), View(pod).name
     done = any(each.final and each.pod == name for each in job.verdicts)
     if setup is None or (done and "AGGREGATOR_URL" not in setup.values):
         return ""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from reporter.common.service_links import is_service_link
+from reporter.common.defaults import is_service_link
 from reporter.errors import InvalidRequest, SettingsError, TooLarge, Unavailable
 from reporter.kube.answers import MAX_ALONE, MAX_OBJECT, decode_json, plain
 from reporter.kube.client import JSON, Client, Request, kubeconfig_client, mounted_client

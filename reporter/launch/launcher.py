@@ -16,8 +16,8 @@ from dataclasses import replace
 from typing import Any
 
 from reporter.common import log
+from reporter.common.log import RateLimitedLog
 from reporter.common.objects import section, text
-from reporter.common.rate_limited_log import RateLimitedLog
 from reporter.common.retry import next_delay
 from reporter.errors import KubeError, NotFound
 from reporter.kube.api import KubeApi

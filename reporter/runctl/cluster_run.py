@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from reporter.cli.cluster import TIMEOUT, open_cluster, words
 from reporter.cli.exits import CannotTell
-from reporter.common.objects import Object, items, number, section, text
+from reporter.common.objects import Object, View, items, number, section, text
 from reporter.common.text import clean
 from reporter.errors import Forbidden, KubeError, NotFound
 from reporter.run.from_annotations import of_reading
@@ -125,8 +125,7 @@ class ByCluster:
         running = text(section(pod, "status"), "phase") == "Running"
         if self._refused or port is None or not running:
             return False
-        metadata = section(pod, "metadata")
-        namespace, name = text(metadata, "namespace"), text(metadata, "name")
+        namespace, name = View(pod).namespace, View(pod).name
 
         def dial(timeout: float) -> socket.socket:
             try:
@@ -206,13 +205,13 @@ class ByCluster:
             raise CannotTell(f"{f'run {run}' if run else by_hand} was deleted") from None
         except KubeError:
             return ""
-        for each in items(section(found, "status"), "conditions") if kind == "Job" else ():
-            if text(each, "type") in {"Complete", "Failed"} and text(each, "status") == "True":
-                said = clean(text(each, "message"), 512)
-                raise CannotTell(
-                    f"the aggregator has ended (job/{name}: {text(each, 'type').lower()}"
-                    f"{f': {said}' if said else ''}) without the status of the run"
-                )
+        ended = View(found).condition("Complete", "Failed", status="True")
+        if ended and kind == "Job":
+            said = clean(text(ended, "message"), 512)
+            raise CannotTell(
+                f"the aggregator has ended (job/{name}: {text(ended, 'type').lower()}"
+                f"{f': {said}' if said else ''}) without the status of the run"
+            )
         return f"run {run}: {NO_POD}" if run else f"{by_hand} has no Pod"
 
     def _is_planned(self, timeout: float) -> bool:
@@ -379,7 +378,7 @@ def _has_rest(api: "KubeApi", namespace: str, run: str) -> bool:
 
 def _is_created_by(api: "KubeApi", namespace: str, run: str) -> bool:
     found = api.get("Namespace", None, namespace, timeout=TIMEOUT)
-    return text(section(found, "metadata", "annotations"), CREATED_BY) == run
+    return text(View(found).annotations, CREATED_BY) == run
 
 
 def _has_rights(api: "KubeApi", namespace: str, run: str) -> bool:
@@ -387,16 +386,15 @@ def _has_rights(api: "KubeApi", namespace: str, run: str) -> bool:
 
 
 def _is_of(found: Object, run: str) -> bool:
-    return text(section(found, "metadata", "labels"), RUN_LABEL) == run
+    return text(View(found).labels, RUN_LABEL) == run
 
 
 def _maker_of(pod: Object) -> Maker | None:
     """Return what makes that Pod; None where it is neither a StatefulSet nor a Job."""
-    metadata = section(pod, "metadata")
-    for owner in items(metadata, "ownerReferences"):
+    view = View(pod)
+    for owner in view.owners:
         if (kind := text(owner, "kind")) in _MAKERS:
-            run = text(section(metadata, "labels"), RUN_LABEL)
-            return Maker(kind, text(metadata, "namespace"), text(owner, "name"), run)
+            return Maker(kind, view.namespace, text(owner, "name"), text(view.labels, RUN_LABEL))
     return None
 
 

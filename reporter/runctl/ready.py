@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from reporter.cli.cluster import TIMEOUT, words
 from reporter.cli.exits import USAGE
-from reporter.common.objects import Object, items, number, section, text
+from reporter.common.objects import Object, View, items, number, section, text
 from reporter.errors import Forbidden, KubeError, NotFound
 from reporter.jobs.check_pod import PodView, check_pod
 from reporter.jobs.finding import Finding, Weight
@@ -128,11 +128,8 @@ def _end(pod: Object, *, exits: bool) -> list[str] | None:
     code = _exit_code(pod) if exits else None
     if code == USAGE:  # for good: its settings are wrong, as the URL may be
         return _complaints(pod, "state") or ["its settings are not valid"]
-    going = "deletionTimestamp" in section(pod, "metadata")
-    ready = any(
-        text(each, "type") == "Ready" and text(each, "status") == "True"
-        for each in items(section(pod, "status"), "conditions")
-    )
+    going = View(pod).deleting
+    ready = bool(View(pod).condition("Ready", status="True"))
     return [] if not going and (ready or code in {0, 1}) else None
 
 
@@ -159,7 +156,7 @@ def _in_the_way(api: "KubeApi", spec: RunSpec, pod: Object | None, now: float) -
             if text(event, "reason") == "FailedCreate":
                 yield Finding("refused", Weight.PROBLEM, text(event, "message"))
         return
-    uid = text(section(pod, "metadata"), "uid")
+    uid = View(pod).uid
     events = _events(api, spec.namespace, f"involvedObject.uid={uid}")
     for finding in check_pod(PodView(pod, now, events)):
         if finding.weight is not Weight.INFO:

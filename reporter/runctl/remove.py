@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from reporter.cli.cluster import TIMEOUT, words
 from reporter.cli.output import tell
-from reporter.common.objects import Object, items, section, text
+from reporter.common.objects import Object, View, items, section, text
 from reporter.errors import Conflict, Forbidden, KubeError, NotFound
 from reporter.kube.resources import Resource
 from reporter.run.names import (
@@ -130,7 +130,7 @@ class Removal:
             found = self._api.get("Namespace", None, self._namespace, timeout=TIMEOUT)
         except KubeError:
             return []  # a user without permission to see it did not make it
-        if text(section(found, "metadata", "annotations"), CREATED_BY) != self._run:
+        if text(View(found).annotations, CREATED_BY) != self._run:
             return []
         name = f"namespace/{self._namespace}"
         if why := _in_the_way(self._api, self._namespace, self._run):
@@ -333,7 +333,7 @@ class RightsElsewhere:
                 plan = self._api.get(PLAN, self._namespace, self._run, timeout=TIMEOUT)
             except (NotFound, Forbidden):
                 plan = {}
-            said = text(section(plan, "metadata", "annotations"), ELSEWHERE)
+            said = text(View(plan).annotations, ELSEWHERE)
             self._named = list(filter(None, said.split(",")))
         return self._named
 
@@ -362,7 +362,7 @@ def _in_the_way(api: "KubeApi", namespace: str, run: str) -> str:
         try:
             for each in api.list_all(resource, namespace, metadata_only=True, timeout=TIMEOUT):
                 if not belongs(each, run, namespace) and _is_own(each, resource, namespaced):
-                    name = text(section(each, "metadata"), "name")
+                    name = View(each).name
                     found.append(f"{resource.kind.lower()}/{name}")
         except NotFound:
             pass  # the kind has gone meanwhile

@@ -13,7 +13,7 @@ from reporter.cli.cluster import TIMEOUT, asking, cluster_arguments, open_cluste
 from reporter.cli.exits import GOOD
 from reporter.cli.output import tell
 from reporter.cli.table import table, terminal_columns
-from reporter.common.objects import moment, section, text
+from reporter.common.objects import View, moment, section, text
 from reporter.errors import Forbidden, NotFound
 from reporter.run.from_annotations import of_reading
 from reporter.run.names import PART_OF, RUN_LABEL
@@ -97,7 +97,7 @@ def _runs_in(api: "KubeApi", namespace: str | None) -> Iterator[Run]:
     for kind in _WORKLOADS:
         for workload in api.list_all(kind, namespace, EVERY_RUN, timeout=TIMEOUT):
             place, name = _named(workload)
-            created = moment(section(workload, "metadata"), "creationTimestamp")
+            created = View(workload).created
             pod = pods.get((place, name))
             if pod is None:
                 yield Run(place, name, created, None, NO_POD)
@@ -124,8 +124,7 @@ def _incomplete(
 
 
 def _named(found: Any) -> tuple[str, str]:
-    metadata = section(found, "metadata")
-    return text(metadata, "namespace"), text(section(metadata, "labels"), RUN_LABEL)
+    return View(found).namespace, text(View(found).labels, RUN_LABEL)
 
 
 def _cells(run: Run) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from reporter.common.objects import items, section, text
+from reporter.common.objects import View, items, section, text
 from reporter.errors import Forbidden, Gone, InvalidRequest
 from reporter.kube.resources import NEW_EVENT
 from reporter.verdict.annotation import amend, decode_note, encode_note
@@ -161,7 +161,7 @@ class JobCondition:
         )
 
     def _take(self, job: dict[str, Any]) -> Standing:
-        annotations = section(job, "metadata", "annotations")
+        annotations = View(job).annotations
         self._annotation = text(annotations, annotation_key(self._type))
         self._details = text(annotations, details_key(self._type)) or None
         note = decode_note(self._annotation)
@@ -176,9 +176,9 @@ class JobCondition:
 def patched(job: Mapping[str, Any], body: Mapping[str, Any]) -> dict[str, Any]:
     """Return a Job with a patch of ours: annotations merged by key and conditions by type."""
     metadata, status = section(job, "metadata"), section(job, "status")
-    merged = {**section(metadata, "annotations"), **section(body, "metadata", "annotations")}
+    merged = {**section(metadata, "annotations"), **View(body).annotations}
     conditions = {text(c, "type"): c for c in items(status, "conditions")}
-    for condition in items(section(body, "status"), "conditions"):
+    for condition in View(body).conditions:
         kind = text(condition, "type")
         conditions[kind] = {**conditions.get(kind, {}), **condition}
     return {

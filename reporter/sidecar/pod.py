@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from reporter.common.objects import Object, section, text
+from reporter.common.objects import Object, View, section, text
 from reporter.common.retry import next_delay
 from reporter.errors import Forbidden, KubeError, NotFound, Silence, Unavailable
 from reporter.kube.api import KubeApi
@@ -194,7 +194,7 @@ class PodWatch:
             # The first one ends the initial events: without the Pod among them only a GET can tell
             # why.
             self._heard.set()
-        elif text(section(shown, "metadata"), "name") == self._name:
+        elif View(shown).name == self._name:
             self._take(shown)
             with self._lock:
                 self._live = kind != "DELETED"

@@ -12,7 +12,7 @@ from reporter.collect.snapshot.index import Collected, Truncated
 from reporter.collect.snapshot.options import is_secrets
 from reporter.collect.snapshot.redact import redact, secret_metadata
 from reporter.common.lifecycle import Stop
-from reporter.common.objects import section, text
+from reporter.common.objects import View, section, text
 from reporter.common.retry import next_delay
 from reporter.errors import (
     Expired,
@@ -206,7 +206,7 @@ def collect(folder: Folder, namespaces: Namespaces, most: int, resource: Resourc
         listed = Listed(resource, metadata_only=is_secrets(resource))
         for each in namespaces.objects(listed, found, expired):
             kept, blanked = _blanked(resource, each)
-            namespace = text(section(kept, "metadata"), "namespace") if resource.namespaced else ""
+            namespace = View(kept).namespace if resource.namespaced else ""
             files.add(namespace, kept, blanked)
     with found.noting():
         files.close()

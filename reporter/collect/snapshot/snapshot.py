@@ -19,7 +19,7 @@ from reporter.collect.snapshot.kubelets import collect_host, collect_logs, logge
 from reporter.collect.snapshot.options import MIB, SnapshotOptions, choose
 from reporter.common import log
 from reporter.common.lifecycle import Stop
-from reporter.common.objects import section, text
+from reporter.common.objects import View, text
 from reporter.errors import KubeError
 from reporter.kube.api import KubeApi
 from reporter.kube.resources import KINDS
@@ -92,7 +92,7 @@ class _Snapshot:
     def _names(self, kind: str, label_selector: str = "") -> Iterator[str]:
         listed = Listed(KINDS[kind], label_selector=label_selector, metadata_only=True)
         for each in self._server.objects(listed):
-            yield text(section(each, "metadata"), "name")
+            yield View(each).name
 
     def _collect(self, namespaces: Namespaces, pool: ThreadPoolExecutor) -> None:
         server, options, found = self._server, self._options, self._index.found

@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from reporter.common.quantity import quantity
+from reporter.common.objects import quantity
 
 
 @pytest.mark.parametrize(
