@@ -161,6 +161,9 @@ def _socket_class(haste: Haste | None) -> type[ssl.SSLSocket]:
     return BoundedSocket
 
 
+_Unhurried = _socket_class(None)  # of every stream: a class costs a kilobyte
+
+
 class _Connection(HTTPSConnection):
     bounds: Bounds
     socket_class: type[ssl.SSLSocket]
@@ -214,7 +217,8 @@ class Pool(HTTPSConnectionPool):
 
     def __init__(self, bounds: Bounds, *args: Any, **kw: Any):
         super().__init__(*args, **kw)
-        self._bounds, self._socket_class = bounds, _socket_class(bounds.haste)
+        self._bounds = bounds
+        self._socket_class = _socket_class(bounds.haste) if bounds.haste else _Unhurried
 
     def dial(self, timeout: float) -> Any:
         """Return a TLS socket to the server, for another protocol than HTTP. Raises as urllib3."""

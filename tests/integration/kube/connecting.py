@@ -1,5 +1,8 @@
 """What the tests of the Kubernetes client ask for."""
 
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from reporter.kube.api import KubeApi
@@ -36,3 +39,22 @@ def write(api: KubeApi, body: dict[str, Any] | None = None) -> dict[str, Any]:
 def watch(api: KubeApi, **more: Any) -> Watch:
     """Watch the Pod."""
     return api.watch("Pod", NAMESPACE, field_selector=f"metadata.name={POD}", **more)
+
+
+@contextmanager
+def full_backlog() -> Iterator[str]:
+    """An address on which TCP connects hang: Linux drops packets that do not fit its backlog."""
+    with ExitStack() as stack:
+        full = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
+        for _ in range(4):
+            one = stack.enter_context(socket.socket())
+            one.setblocking(False)
+            one.connect_ex(full.getsockname())
+        yield f"https://127.0.0.1:{full.getsockname()[1]}"
+
+
+@contextmanager
+def mute_peer() -> Iterator[str]:
+    """An address that takes connections and says nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        yield f"https://127.0.0.1:{mute.getsockname()[1]}"

@@ -12,7 +12,6 @@ from reporter.errors import (
     Expired,
     Forbidden,
     InvalidRequest,
-    NotFound,
     SettingsError,
     TooLarge,
     Unavailable,
@@ -20,7 +19,7 @@ from reporter.errors import (
 from reporter.kube.api import PAGE, KubeApi
 from reporter.kube.resources import Resource
 from tests.blackbox.ctl.cluster import kubeconfig
-from tests.fakekube import Answer, FakeKube, make_job, make_pod
+from tests.fakekube import Answer, FakeKube, make_job
 from tests.fakekube.kinds import Kind
 
 
@@ -39,16 +38,6 @@ def api(fake: FakeKube, tmp_path: Path) -> Iterator[KubeApi]:
 
 def names(found: Any) -> list[str]:
     return [each["metadata"]["name"] for each in found]
-
-
-def test_a_job_as_people_may_read_it(fake: FakeKube, api: KubeApi) -> None:
-    """The Job itself, not its status subresource."""
-    fake.create_job(make_job())
-
-    assert "validate" == api.get("Job", "default", "validate")["metadata"]["name"]
-    assert ["/apis/batch/v1/namespaces/default/jobs/validate"] == [e.path for e in fake.journal]
-    with pytest.raises(NotFound):
-        api.get("Job", "default", "other")
 
 
 def test_jobs_come_page_by_page(fake: FakeKube, api: KubeApi) -> None:
@@ -72,26 +61,6 @@ def test_trouble_on_a_later_page(fake: FakeKube, api: KubeApi) -> None:
 
     with pytest.raises(Unavailable):
         list(api.list_all("Job", "default"))
-
-
-def test_pods_of_all_namespaces(fake: FakeKube, api: KubeApi) -> None:
-    """By their labels."""
-    for namespace in ("a", "b"):
-        fake.create_pod(make_pod(make_job(namespace=namespace)))
-
-    assert ["a", "b"] == [
-        pod["metadata"]["namespace"] for pod in api.list_all("Pod", None, "job-name=validate")
-    ]
-    assert 1 == len(api.list_page("Pod", None, "job-name=validate", limit=1).items)
-
-
-def test_events_of_an_object(fake: FakeKube, api: KubeApi) -> None:
-    """By its UID."""
-    for uid in ("1", "2"):
-        event = {"metadata": {"name": uid}, "involvedObject": {"uid": uid}, "reason": "Failed"}
-        fake.store.create("Event", event)
-
-    assert ["2"] == names(api.list_all("Event", "default", field_selector="involvedObject.uid=2"))
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ from tests.fakekube import (
     make_pod,
     terminated,
 )
-from tests.integration.kube.connecting import NAMESPACE, POD, watch
+from tests.integration.kube.connecting import NAMESPACE, POD, full_backlog, watch
 
 LONG = 30.0
 """Nothing in these tests may take so long; a close has a bound of a sixth of it."""
@@ -107,18 +107,6 @@ def test_the_request_is_the_published_one(fake: FakeKube, api: KubeApi) -> None:
         "timeoutSeconds": "300",
         "allowWatchBookmarks": "true",
     } == entry.query
-
-
-def test_events_of_other_pods_do_not_come(fake: FakeKube, api: KubeApi) -> None:
-    """The field selector holds."""
-    reader = Reader(watch(api))
-    fake.wait_for(lambda: reader.events)
-    fake.create_pod(make_pod(make_job(), name="other", uid="other"))
-    fake.update_pod(POD, lambda pod: pod | {"status": {"phase": "Failed"}})
-    fake.wait_for(lambda: len(reader.events) == 3)
-    reader.close()
-
-    assert {None, POD} == {pod["metadata"].get("name") for _, pod in reader.events}
 
 
 def test_the_servers_timeout_is_a_normal_end(fake: FakeKube, api: KubeApi) -> None:
@@ -259,29 +247,17 @@ def test_close_during_the_handshake(fake: FakeKube) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs Linux' full backlog that drops packets")
-def test_close_while_connecting(fake: FakeKube, full_backlog: str) -> None:
+def test_close_while_connecting(fake: FakeKube) -> None:
     """TCP connect has no answer and would go on for three seconds."""
-    api = KubeApi.connect(full_backlog, ca_file=fake.ca_file, token_file=fake.token_file)
-    before = sockets_connecting()
-    reader = Reader(watch(api))
-    fake.wait_for(lambda: sockets_connecting() > before)
-    with Calm() as calm:
-        reader.close()
+    with full_backlog() as server:
+        api = KubeApi.connect(server, ca_file=fake.ca_file, token_file=fake.token_file)
+        before = sockets_connecting()
+        reader = Reader(watch(api))
+        fake.wait_for(lambda: sockets_connecting() > before)
+        with Calm() as calm:
+            reader.close()
 
     assert calm.seconds < 1.5
-
-
-@pytest.fixture
-def full_backlog() -> Iterator[str]:
-    """An address on which TCP connects hang."""
-    with socket.create_server(("127.0.0.1", 0), backlog=0) as full:
-        others = [socket.socket() for _ in range(3)]
-        for other in others:
-            other.setblocking(False)
-            other.connect_ex(full.getsockname())
-        yield f"https://127.0.0.1:{full.getsockname()[1]}"
-        for other in others:
-            other.close()
 
 
 def sockets_connecting() -> int:

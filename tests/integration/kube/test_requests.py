@@ -6,7 +6,6 @@ import pytest
 
 from reporter.errors import (
     Conflict,
-    Forbidden,
     Gone,
     InvalidRequest,
     KubeError,
@@ -123,17 +122,10 @@ def test_threads_may_use_it_at_the_same_time(fake: FakeKube, api: KubeApi) -> No
 @pytest.mark.parametrize(
     ("status", "error"),
     [
-        (400, InvalidRequest),
-        (403, Forbidden),
         (404, NotFound),
         (409, Conflict),
-        (413, InvalidRequest),
-        (415, InvalidRequest),
-        (422, InvalidRequest),
         (429, Unavailable),
-        (500, Unavailable),
         (503, Unavailable),
-        (504, Unavailable),
     ],
 )
 def test_a_refusal_is_one_error_after_one_request(
