@@ -209,11 +209,11 @@ def _environment(options: argparse.Namespace) -> dict[str, str]:
         given[name] = value
     if not given:
         return given
-    from reporter.sidecar.settings import Settings, load
+    from reporter.sidecar.settings import Settings
 
     named = {"JOB_NAME": "job", "JOB_NAMESPACE": "namespace", "POD_NAME": "pod"}
     try:
-        problems = load({**given, **named}).warnings
+        problems = Settings.read({**given, **named}).warnings
     except SettingsError as error:
         problems = tuple(str(error).splitlines())
     if problems:

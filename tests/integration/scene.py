@@ -12,8 +12,8 @@ from typing import Any
 from reporter.common.lifecycle import Stop
 from reporter.kube.api import KubeApi
 from reporter.kube.stream import Watch
-from reporter.sidecar import settings
 from reporter.sidecar.main import Sidecar
+from reporter.sidecar.settings import Settings
 from tests.blackbox.sidecar import scene
 from tests.blackbox.sidecar.scene import BOUND, Object
 from tests.fakekube import FakeKube
@@ -50,7 +50,7 @@ class Reporter:
     def __init__(self, environ: dict[str, str], api: KubeApi) -> None:
         self.stop = Stop()
         self._code: int | None = None
-        self._sidecar = Sidecar(settings.load(environ), api, self.stop, environ)
+        self._sidecar = Sidecar(Settings.read(environ), api, self.stop, environ)
         self._thread = threading.Thread(target=self._run, name="sidecar")
         self._thread.start()
 
