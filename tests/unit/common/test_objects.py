@@ -1,10 +1,11 @@
-"""Quantities as Kubernetes writes them."""
+"""Views of API objects, and quantities as Kubernetes writes them."""
 
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
-from reporter.common.objects import quantity
+from reporter.common.objects import View, quantity
 
 
 @pytest.mark.parametrize(
@@ -34,3 +35,30 @@ def test_a_quantity(written, value):
 def test_no_quantity(written):
     """None."""
     assert quantity(written) is None
+
+
+def test_what_every_object_may_have() -> None:
+    found = {
+        "metadata": {"name": "x", "uid": "1", "labels": {"a": "b"}, "deletionTimestamp": "now"},
+        "status": {"conditions": ["?", {"type": "Ready", "status": "True", "reason": "R"}]},
+    }
+    view = View(found)
+
+    assert ("x", "", "1", {"a": "b"}, {}) == (
+        view.name,
+        view.namespace,
+        view.uid,
+        view.labels,
+        view.annotations,
+    )
+    assert (True, None, []) == (view.deleting, view.created, list(view.owners))
+    assert "R" == view.condition("Failed", "Ready", status="True")["reason"]
+    assert {} == view.condition("Ready", status="False")
+
+
+@pytest.mark.parametrize("found", [{}, {"metadata": []}, {"metadata": {"name": 7}, "status": "x"}])
+def test_an_object_that_is_none(found: dict[str, Any]) -> None:
+    view = View(found)
+
+    assert ("", {}, False) == (view.name, view.labels, view.deleting)
+    assert {} == view.condition("Ready", status="True")
