@@ -142,22 +142,12 @@ _render = structlog.processors.JSONRenderer(default=_text, allow_nan=False, sepa
 
 
 def _json(logger: Any, method: str, event: Event) -> str:
-    def dump(fields: Event) -> str:
-        return cast("str", _render(logger, method, fields))
-
     try:
-        return dump(event)
+        line = _render(logger, method, event)
     except Exception:
-        # NaN, a cycle, a key that is no string: find the culprit and keep the rest.
-        plain: Event = {}
-        for key, value in event.items():
-            try:
-                dump({"": value})
-            except Exception:
-                plain[str(key)] = _text(value)
-            else:
-                plain[str(key)] = value
-        return dump(plain)
+        # NaN, a cycle, a key that is no string.
+        line = _render(logger, method, {str(key): _text(each) for key, each in event.items()})
+    return cast("str", line)
 
 
 def _keep(logger: Any, method: str, event: Event) -> Event:
