@@ -12,7 +12,7 @@ from reporter.cli import output as show
 from reporter.cli.cluster import TIMEOUT, asking, cluster_arguments, job_name, open_cluster
 from reporter.cli.exits import GOOD, CannotTell
 from reporter.cli.table import paint, wants_colour
-from reporter.common.objects import Object, View, section, text
+from reporter.common.objects import Object, View, section
 from reporter.common.text import clean
 from reporter.errors import KubeError, NotFound
 from reporter.jobs.check_job import Look, findings, findings_of_runs, last_runs
@@ -63,9 +63,9 @@ class _Explained:
 
     def put(self, options: argparse.Namespace) -> None:
         """Write it for people."""
-        metadata = section(self.named, "metadata")
+        view = View(self.named)
         colours = _WEIGHTS if wants_colour(sys.stdout, refused=options.no_color) else {}
-        name = f"{text(metadata, 'namespace')}/{text(metadata, 'name')}"
+        name = f"{view.namespace}/{view.name}"
         lines = [clean(f"{self.sort} {name}", 512), ""]
         for each in self.findings:
             weight = paint(f"{each.weight + ':':<9}", colours.get(each.weight, ""))
@@ -78,11 +78,11 @@ class _Explained:
 
     def document(self) -> dict[str, Any]:
         """Return it for JSON and YAML."""
-        metadata = section(self.named, "metadata")
+        view = View(self.named)
         return {
             "api_version": API_VERSION,
             "kind": "Explanation" if self.sort == "Job" else f"{self.sort}Explanation",
-            self.sort.lower(): {key: text(metadata, key) for key in ("namespace", "name", "uid")},
+            self.sort.lower(): {"namespace": view.namespace, "name": view.name, "uid": view.uid},
             "findings": [
                 {
                     "code": each.code,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from reporter.common.objects import Object, View, items, json_object, moment, number, section, text
+from reporter.common.objects import Object, View, items, json_object, number, section, text
 from reporter.jobs.setting import find_setups
 from reporter.verdict.condition import ANNOTATION_PREFIX, RESERVED_TYPES, annotation_key
 from reporter.verdict.rows import REASONS
@@ -196,5 +196,4 @@ def newest_pod(pods: Sequence[Object]) -> Object | None:
 
 
 def _created(pod: Object) -> tuple[float, str]:
-    metadata = section(pod, "metadata")
-    return moment(metadata, "creationTimestamp") or 0.0, text(metadata, "uid")
+    return View(pod).created or 0.0, View(pod).uid

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from reporter.cli.cluster import TIMEOUT, words
 from reporter.cli.output import tell
-from reporter.common.objects import Object, View, items, section, text
+from reporter.common.objects import Object, View, section, text
 from reporter.errors import Conflict, Forbidden, KubeError, NotFound
 from reporter.kube.resources import Resource
 from reporter.run.names import (
@@ -253,9 +253,9 @@ class _Found:
     def __init__(self, found: Object, namespace: str, grace: int | None) -> None:
         self.kind, self.creation = text(found, "kind"), created_by(found)
         self.place, self.shown = namespace_of(found, namespace), display_name(found, namespace)
-        self._metadata = section(found, "metadata")
-        self.name, self.uid = text(self._metadata, "name"), text(self._metadata, "uid")
-        self.deleting = bool(text(self._metadata, "deletionTimestamp"))
+        view = View(found)
+        self._metadata = view.metadata
+        self.name, self.uid, self.deleting = view.name, view.uid, view.deleting
         self._node = text(section(found, "spec"), "nodeName") if self.kind == "Pod" else ""
         # The rest of a plugin's period is for an upload, and nobody takes one any more.
         self.grace = (grace or own_grace(found)) if self.kind == "Pod" else None
@@ -383,12 +383,11 @@ def _is_own(found: Object, resource: Resource, namespaced: set[tuple[str, str]])
 
     `namespaced` has group and kind of what can be in a namespace.
     """
-    metadata = section(found, "metadata")
-    if _GIVEN.fullmatch(f"{resource.name}/{text(metadata, 'name')}"):
+    view = View(found)
+    if _GIVEN.fullmatch(f"{resource.name}/{view.name}"):
         return False
     # An owner in the namespace counts itself; without it the garbage collector takes both.
     owners = {
-        (text(each, "apiVersion").rpartition("/")[0], text(each, "kind"))
-        for each in items(metadata, "ownerReferences")
+        (text(each, "apiVersion").rpartition("/")[0], text(each, "kind")) for each in view.owners
     }
     return not owners & namespaced

@@ -3,7 +3,7 @@
 import argparse
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -13,7 +13,7 @@ from reporter.cli.cluster import TIMEOUT, asking, cluster_arguments, open_cluste
 from reporter.cli.exits import GOOD
 from reporter.cli.output import tell
 from reporter.cli.table import table, terminal_columns
-from reporter.common.objects import View, moment, section, text
+from reporter.common.objects import View, text
 from reporter.errors import Forbidden, NotFound
 from reporter.run.from_annotations import of_reading
 from reporter.run.names import PART_OF, RUN_LABEL
@@ -112,13 +112,13 @@ def _incomplete(
     """Return the runs of which there are only traces. Raises KubeError."""
     known = {(each.namespace, each.name) for each in whole}
     found: dict[tuple[str, str], Run] = {}
-    for place, name, metadata in _traces(api, namespace):
-        key, going = (place, name), "deletionTimestamp" in metadata
+    for place, name, trace in _traces(api, namespace):
+        key, going = (place, name), trace.deleting
         if key in known or (key in found and not going):
             continue
         command = f"status-ctl delete {name}{place_words(place, options)}"
         detail = f"incomplete, unless it is just being created or deleted; {command} removes it"
-        created = moment(metadata, "creationTimestamp")
+        created = trace.created
         found[key] = Run(place, name, created, None, "is being deleted" if going else detail)
     return list(found.values())
 
@@ -153,8 +153,8 @@ def _item(run: Run) -> dict[str, Any]:
     }
 
 
-def _traces(api: "KubeApi", namespace: str | None) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-    """Yield namespace, run and metadata of plans and of namespaces that a run has made.
+def _traces(api: "KubeApi", namespace: str | None) -> Iterator[tuple[str, str, View]]:
+    """Yield namespace and run of plans and of namespaces that a run has made.
 
     So runs are seen of which only a part is there, as after a `run` or a `delete` that was killed:
     the ConfigMap is created first and deleted last, the namespace that a run makes even before and
@@ -163,7 +163,7 @@ def _traces(api: "KubeApi", namespace: str | None) -> Iterator[tuple[str, str, M
     """
     try:
         for found in api.list_all(PLAN, namespace, EVERY_RUN, metadata_only=True, timeout=TIMEOUT):
-            yield *_named(found), section(found, "metadata")
+            yield *_named(found), View(found)
     except Forbidden:
         pass
     try:
@@ -174,6 +174,6 @@ def _traces(api: "KubeApi", namespace: str | None) -> Iterator[tuple[str, str, M
     except (Forbidden, NotFound):
         return
     for found in made:
-        metadata = section(found, "metadata")
-        if run := text(section(metadata, "annotations"), CREATED_BY):
-            yield text(metadata, "name"), run, metadata
+        view = View(found)
+        if run := text(view.annotations, CREATED_BY):
+            yield view.name, run, view
