@@ -174,13 +174,7 @@ def _look(api: "KubeApi", namespace: str, job: JobView) -> Look:
     if container := _to_hear(newest, job):
         with reading("reporter's log"):
             pod = View(newest).name
-            lines = api.read(
-                "/api/v1/namespaces/{namespace}/pods/{pod}/log",
-                {"namespace": namespace, "pod": pod},
-                {"container": container, **_END_OF_LOG},
-                timeout=TIMEOUT,
-            )
-            log = b"".join(lines)
+            log = b"".join(api.read_log(namespace, pod, container, _END_OF_LOG, timeout=TIMEOUT))
     return Look(job, pods, time.time(), events, log.decode(errors="replace"), unread)
 
 

@@ -35,7 +35,7 @@ STRICT: Final = "Strict"
 """Unknown fields are refused."""
 WARN: Final = "Warn"
 """Unknown fields are dropped, as kubectl's old clients and Sonobuoy do."""
-POD_LOG: Final = "/api/v1/namespaces/{namespace}/pods/{name}/log"
+_POD_LOG: Final = "/api/v1/namespaces/{namespace}/pods/{name}/log"
 MAX_DOCUMENT: Final = 32 * 2**20
 
 _PATCHES: Final = {
@@ -383,8 +383,24 @@ class KubeApi:
                 "sinceTime": since,
             }
         )
-        request = Request("GET", POD_LOG, {"namespace": namespace, "name": pod}, query)
+        request = Request("GET", _POD_LOG, {"namespace": namespace, "name": pod}, query)
         return LogStream(self._client, request, silence)
+
+    def read_log(
+        self,
+        namespace: str,
+        pod: str,
+        container: str,
+        query: Mapping[str, str],
+        *,
+        most: int = MAX_DOCUMENT,
+        timeout: float = 30.0,
+    ) -> Iterator[bytes]:
+        """Yield what there is of a container's log, in pieces, over a connection that is kept."""
+        names = {"namespace": namespace, "name": pod}
+        return self.read(
+            _POD_LOG, names, {"container": container, **query}, most=most, timeout=timeout
+        )
 
     def read(
         self,

@@ -58,6 +58,8 @@ with _unopened(*_STAND_INS):
         SERVICE_PORT_ENV_NAME,
         InClusterConfigLoader,
     )
+
+
 JSON = "application/json"
 LONGEST_IDLE = 30.0  # seconds; a new connection costs about 10 ms
 _PIECE = 64 * 1024
@@ -91,11 +93,7 @@ class Client:
     """
 
     def __init__(
-        self,
-        config: Any,
-        mounted: dict[str, Any] | None = None,
-        *,
-        relax_x509_strict: bool = False,
+        self, config: Any, mounted: dict[str, Any] | None = None, *, relax_x509_strict: bool = False
     ) -> None:
         self._config, self._mounted, self._stale = config, mounted, mounted is not None
         self._relax_x509_strict = relax_x509_strict

@@ -13,7 +13,6 @@ from reporter.collect.snapshot.index import Collected
 from reporter.collect.snapshot.redact import redact, redact_text
 from reporter.common.objects import items, number, section, text
 from reporter.errors import InvalidRequest, KubeError, NotFound
-from reporter.kube.api import POD_LOG
 
 _PROXY: Final = "/api/v1/nodes/{name}/proxy/"
 _LONGEST_LOG: Final = 2**30
@@ -90,12 +89,13 @@ def _tail(
     server: Server, pod: LoggedPod, container: str, previous: bool, most: int
 ) -> tuple[bytes, bool]:
     """Return the end of a log, and whether there was more of it."""
-    query = {"container": container, "tailLines": str(most // _SHORTEST_LINE)}
+    query = {"tailLines": str(most // _SHORTEST_LINE)}
     if previous:
         query["previous"] = "true"
     data = bytearray()
-    names = {"namespace": pod.namespace, "name": pod.name}
-    for piece in server.api.read(POD_LOG, names, query, most=_LONGEST_LOG, timeout=_LOG_SECONDS):
+    for piece in server.api.read_log(
+        pod.namespace, pod.name, container, query, most=_LONGEST_LOG, timeout=_LOG_SECONDS
+    ):
         data += piece
         if len(data) > most:
             # One byte more than is kept: if that ends a line, the first line is whole.
