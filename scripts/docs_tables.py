@@ -54,10 +54,10 @@ def rules_table() -> str:
 
 
 TABLES: dict[str, tuple[str, Callable[[], str]]] = {
-    "docs/settings.md": ("settings", lambda: settings_table(sidecar.describe())),
+    "docs/settings.md": ("settings", lambda: settings_table(sidecar.Settings.described())),
     "docs/aggregator-settings.md": (
         "settings",
-        lambda: short_settings_table(aggregator.describe()),
+        lambda: short_settings_table(aggregator.Settings.described()),
     ),
     "docs/lint.md": ("rules", rules_table),
 }

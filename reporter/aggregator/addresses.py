@@ -8,7 +8,7 @@ from typing import Annotated, NamedTuple
 
 from pydantic import AfterValidator, BeforeValidator
 
-from reporter.common.host_name import is_host
+from reporter.common.text import is_host
 
 _DNS_NAME = re.compile(r"(?=.{1,253}$)[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9])?")
 _PORT = re.compile(r"[0-9]{1,5}")

@@ -8,15 +8,18 @@ and tried again.
 import asyncio
 import random
 import time
-from collections.abc import Callable, Hashable, Mapping
-from typing import Any, Protocol
+from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING
 
 from reporter.common import log
 from reporter.common.retry import next_delay
 from reporter.errors import InvalidRequest, KubeError, NoAggregatorPod, NotFound
 from reporter.run.annotation import BUDGET, RUN_ANNOTATION, STATUS_ANNOTATION, annotations
 from reporter.run.state import Snapshot, run_status
-from reporter.runctl.run_status import DEFAULT_POD, PodsApi, find_aggregator
+from reporter.runctl.run_status import DEFAULT_POD, find_aggregator
+
+if TYPE_CHECKING:
+    from reporter.kube.api import KubeApi
 
 LOOK = 0.5  # seconds between looks at the run
 GAP = 5.0  # seconds between writes: soon enough for people, and each is a write to etcd
@@ -27,20 +30,6 @@ QUIET = 300.0  # seconds between log lines about failures
 SHARES = (1, 2, 4, 16)
 """Parts of its budget that the status annotation is cut to when the API server refuses it, in this
 order: the Pod may carry other annotations too."""
-
-
-class AnnotateApi(PodsApi, Protocol):
-    """The calls this loop makes, from a thread."""
-
-    def annotate_pod(
-        self,
-        namespace: str,
-        name: str,
-        annotations: Mapping[str, str | None],
-        *,
-        timeout: float = ...,
-    ) -> dict[str, Any]:
-        """Set annotations of the Pod. Raises KubeError."""
 
 
 class Cadence:
@@ -95,7 +84,7 @@ class Annotator:
 
     def __init__(
         self,
-        api: AnnotateApi,
+        api: "KubeApi",
         namespace: str,
         snapshot: Callable[[], Snapshot],
         *,
@@ -177,9 +166,10 @@ class Annotator:
             if values == before:
                 continue
             before = values
-            patch = {STATUS_ANNOTATION: values.status, RUN_ANNOTATION: values.run}
+            written = {STATUS_ANNOTATION: values.status, RUN_ANNOTATION: values.run}
+            patch = {"metadata": {"annotations": written}}
             try:
-                self._api.annotate_pod(self._namespace, name, patch)
+                self._api.patch("Pod", self._namespace, name, patch, merge="json")
             except InvalidRequest as error:
                 errors.append(error)
                 continue

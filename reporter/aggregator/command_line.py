@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from reporter import __version__
-from reporter.aggregator import settings
 from reporter.aggregator.addresses import HostPort
 from reporter.aggregator.run_plan import read_plan
+from reporter.aggregator.settings import Settings
 from reporter.errors import SettingsError
 
 GOOD, FAILED, USAGE, UNFINISHED = 0, 1, 2, 4
@@ -44,21 +44,21 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 def given(options: argparse.Namespace, environ: Mapping[str, str]) -> dict[str, str]:
     """Return the variables with the flags over them."""
-    flags = {found.name: getattr(options, found.name) for found in settings.describe()}
+    flags = {found.name: getattr(options, found.name) for found in Settings.described()}
     return {**environ, **{name: value for name, value in flags.items() if value is not None}}
 
 
 def check(environ: Mapping[str, str]) -> int:
     """Judge the settings and the plan, print what is in force, return the exit code."""
     try:
-        chosen = settings.load(environ)
+        chosen = Settings.read(environ)
         read_plan(Path(chosen.plan))
     except SettingsError as error:
         print(*error.problems, sep="\n", file=sys.stderr)
         return USAGE
     for warning in chosen.warnings:
         print(f"warning: {warning}", file=sys.stderr)
-    for variable, value in settings.effective(chosen):
+    for variable, value in chosen.in_force():
         print(f"{variable}={value}")
     return GOOD
 
@@ -107,7 +107,7 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="retry packing a run whose packing was given up; no effect on other runs",
     )
-    for name, default, rule, meaning in settings.describe():
+    for name, default, rule, meaning in Settings.described():
         parser.add_argument(
             f"--{name.lower().replace('_', '-')}",
             dest=name,

@@ -16,7 +16,7 @@ from reporter.aggregator.entry_log import EntryLog
 from reporter.aggregator.sweep import Silence
 from reporter.aggregator.tarball.package import BodiesLost, Interrupted, PackageFailed
 from reporter.common import log
-from reporter.common.rate_limited_log import RateLimitedLog
+from reporter.common.log import RateLimitedLog
 from reporter.ledger import Store, StoreError
 from reporter.run.clock import RunClock
 from reporter.run.entry import may_close

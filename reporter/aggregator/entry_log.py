@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from itertools import islice
 
 from reporter.common import log
-from reporter.common.rate_limited_log import RateLimitedLog
+from reporter.common.log import RateLimitedLog
 from reporter.run.entry import Entry, Window, unjudged
 from reporter.run.plan import Key
 from reporter.run.record import Rank, Record

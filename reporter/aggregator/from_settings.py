@@ -16,7 +16,7 @@ from reporter.aggregator import limits
 from reporter.aggregator.certificates.export import export_files, export_secrets
 from reporter.aggregator.certificates.run import Issued
 from reporter.aggregator.certificates.tls import StatusContext
-from reporter.aggregator.settings import Settings, describe, effective
+from reporter.aggregator.settings import Settings
 from reporter.errors import SettingsError
 from reporter.run import heartbeats as beats
 from reporter.run.plan import Plan
@@ -26,8 +26,8 @@ _KEPT = 41 * 1024  # bytes that a kept connection holds, TLS included
 
 def differing(chosen: Settings) -> dict[str, str]:
     """Return the settings that are not the defaults, for the log."""
-    defaults = {found.name: found.default for found in describe()}
-    return {name: value for name, value in effective(chosen) if value != defaults[name]}
+    defaults = {found.name: found.default for found in Settings.described()}
+    return {name: value for name, value in chosen.in_force() if value != defaults[name]}
 
 
 def rhythm(chosen: Settings, plan: Plan) -> beats.Rhythm:

@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reporter.aggregator import settings
 from reporter.aggregator.command_line import (
     FAILED,
     UNFINISHED,
@@ -16,6 +15,7 @@ from reporter.aggregator.command_line import (
     parse,
 )
 from reporter.aggregator.run_plan import launch_of, plan_of
+from reporter.aggregator.settings import Settings
 from reporter.common import log
 from reporter.common.lifecycle import Stop
 from reporter.errors import MissingFile, ReporterError, SettingsError
@@ -59,7 +59,7 @@ def run(
     log.report_crashes()
     api, failed = None, FAILED
     try:
-        chosen = settings.load(environ)
+        chosen = Settings.read(environ)
         if chosen.in_job:
             failed = UNFINISHED  # the other one may be a verdict
         log.configure(chosen.log_format, chosen.log_level)

@@ -93,7 +93,7 @@ class Metrics:
         self._expiry = own.gauge(
             "certificate_expiry_timestamp_seconds", "Expiry time of a certificate.", "certificate"
         )
-        self._facts = {name: own.fact(name, text) for name, text in _FACTS.items()}
+        own.facts(_FACTS)
 
     def observe_request(self, route: str, code: int, *, seconds: float, size: int = 0) -> None:
         """Count one answered request; `size` is how many bytes of body were read."""
@@ -142,9 +142,7 @@ class Metrics:
             family.clear()
             for label, value in shown.items():
                 family.labels(label).set(value)
-        for name, fact in self._facts.items():
-            value = getattr(now, _FIELDS.get(name, name))
-            self._own.know(fact, None if value is None else float(value))
+        self._own.know(**{name: getattr(now, _FIELDS.get(name, name)) for name in _FACTS})
 
 
 _COUNTERS = {

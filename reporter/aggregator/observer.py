@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from reporter.aggregator.metrics import Metrics
 from reporter.common import log
-from reporter.common.rate_limited_log import RateLimitedLog
+from reporter.common.log import RateLimitedLog
 
 _SHOWN = 256  # characters of what a stranger asked for; its sender may choose thousands
 

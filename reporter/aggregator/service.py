@@ -27,7 +27,7 @@ from reporter.aggregator.settings import Settings
 from reporter.aggregator.startup_gate import StartupGate
 from reporter.common import log
 from reporter.common.lifecycle import Stop
-from reporter.common.rate_limited_log import RateLimitedLog
+from reporter.common.log import RateLimitedLog
 from reporter.ledger import SqliteStore, Store
 from reporter.run.duration import longest
 from reporter.run.plan import Plan

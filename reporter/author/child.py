@@ -15,8 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from reporter.author.memory_cgroup import MemoryCgroup
+from reporter.author.orphans import adopt, die_with_parent, end_orphans
 from reporter.common.lifecycle import Stop
-from reporter.common.orphans import adopt, die_with_parent, end_orphans
 from reporter.verdict.facts import (
     Container,
     Form,

@@ -39,12 +39,12 @@ class JobInMemory:
             "status": {},
         }
 
-    def get_job(self, _namespace: str, _name: str, *, timeout: float = 0.0) -> dict[str, Any]:
+    def get(self, *_: str, **__: object) -> dict[str, Any]:
         """Return the Job."""
         return self.shown
 
-    def patch_job_status(
-        self, _namespace: str, _name: str, body: dict[str, Any], *, timeout: float = 0.0
+    def patch(
+        self, _kind: str, _namespace: str, _name: str, body: dict[str, Any], **__: object
     ) -> dict[str, Any]:
         """Merge annotations by key and conditions by type, and return the Job."""
         version = int(self.shown["metadata"]["resourceVersion"])

@@ -144,11 +144,11 @@ def choose(environ: Mapping[str, str], timeout: int | None) -> Settings:
         # Reading settings takes longer than the rest of the command: only for who has set one.
         settings = Settings()
         return settings if timeout is None else settings._replace(max_wait_time_seconds=timeout)
-    from reporter.sidecar.settings import load
+    from reporter.sidecar.settings import Settings as Variables
 
     if timeout is not None:
         given["MAX_WAIT_TIME_SECONDS"] = str(timeout)
-    loaded = load({**given, "JOB_NAMESPACE": NAMESPACE, "JOB_NAME": JOB, "POD_NAME": POD})
+    loaded = Variables.read({**given, "JOB_NAMESPACE": NAMESPACE, "JOB_NAME": JOB, "POD_NAME": POD})
     return Settings(*(getattr(loaded, name) for name in Settings._fields))
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple, Self
 
 from reporter.common import log
 from reporter.common.lifecycle import Ending, Stop
-from reporter.common.link_log import say
+from reporter.common.log import link_event
 from reporter.errors import ReporterError
 from reporter.link import (
     AggregatorClient,
@@ -36,9 +36,11 @@ class Link:
     """Says that the agent is alive, how far it is, and what it has, while it is entered."""
 
     def __init__(self, config: WorkerConfig, stop: Stop) -> None:
-        self._client = AggregatorClient(config, stop=Ending(stop), on_event=say)
+        self._client = AggregatorClient(config, stop=Ending(stop), on_event=link_event)
         interval = config.heartbeat_seconds
-        self._heart = Heart(self._client, interval=interval, on_event=say) if interval else None
+        self._heart = (
+            Heart(self._client, interval=interval, on_event=link_event) if interval else None
+        )
         self._news: SimpleQueue[Progress | None] = SimpleQueue()
         self._over = False  # nothing newer can come
 

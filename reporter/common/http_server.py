@@ -96,11 +96,6 @@ class Server:
         self._selector.register(self._closing, selectors.EVENT_READ)
         self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
 
-    @property
-    def thread_id(self) -> int | None:
-        """The system's number of the thread, for those who watch what it costs."""
-        return self._thread.native_id
-
     def add(self, listener: socket.socket) -> None:
         """Take connections from `listener` too; before the start, or from `tick`."""
         self._listeners.append(listener)

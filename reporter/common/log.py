@@ -15,8 +15,10 @@ import select
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterator, MutableMapping
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from datetime import UTC, datetime
+from math import inf
 from typing import Any, Literal, cast
 
 import structlog
@@ -140,22 +142,12 @@ _render = structlog.processors.JSONRenderer(default=_text, allow_nan=False, sepa
 
 
 def _json(logger: Any, method: str, event: Event) -> str:
-    def dump(fields: Event) -> str:
-        return cast("str", _render(logger, method, fields))
-
     try:
-        return dump(event)
+        line = _render(logger, method, event)
     except Exception:
-        # NaN, a cycle, a key that is no string: find the culprit and keep the rest.
-        plain: Event = {}
-        for key, value in event.items():
-            try:
-                dump({"": value})
-            except Exception:
-                plain[str(key)] = _text(value)
-            else:
-                plain[str(key)] = value
-        return dump(plain)
+        # NaN, a cycle, a key that is no string.
+        line = _render(logger, method, {str(key): _text(each) for key, each in event.items()})
+    return cast("str", line)
 
 
 def _keep(logger: Any, method: str, event: Event) -> Event:
@@ -257,6 +249,73 @@ def report_crashes() -> None:
     """Log what would end the program or a thread as an event instead of a bare traceback."""
     sys.excepthook = lambda _kind, error, _trace: crashed(error)
     threading.excepthook = lambda args: crashed(args.exc_value)
+
+
+EVERY = 60.0
+_MOST_LINES = 20
+"""Lines of one event in that time, whatever they are about: a worker may have many names."""
+_REMEMBERED = 1_024
+"""Different things; peers choose some of them, so there is an end to what is kept."""
+
+
+class RateLimitedLog:
+    """Says the same thing at most once a minute: trouble that lasts must not fill the log."""
+
+    def __init__(self, every: float = EVERY) -> None:
+        self._every = every
+        self._said: OrderedDict[object, tuple[float, int]] = OrderedDict()
+        self._lines: dict[str, tuple[float, int]] = {}
+
+    def say(
+        self,
+        now: float,
+        write: Callable[..., Any],
+        event: str,
+        *,
+        about: object = None,
+        **fields: Any,
+    ) -> None:
+        """Log `event` by `write`, unless it was said about the same thing a moment ago.
+
+        `now` is monotonic. The next one has the number of those that were left out as `repeated`.
+        """
+        known = (event, about)
+        last, swallowed = self._said.get(known, (-inf, 0))
+        began, lines = self._lines.get(event, (-inf, 0))
+        if now - began >= self._every:
+            began, lines = now, 0
+        if now - last < self._every or lines >= _MOST_LINES:
+            self._said[known] = (last, swallowed + 1)
+        else:
+            if swallowed:
+                fields["repeated"] = swallowed
+            write(event, **fields)
+            self._said[known], self._lines[event] = (now, 0), (began, lines + 1)
+            self._said.move_to_end(known)
+        while len(self._said) > _REMEMBERED:
+            self._said.popitem(last=False)
+
+
+_LINK_EVENTS = {
+    "retry": ("warning", "Request to the aggregator failed, retrying"),
+    "another_result_held": ("warning", "The aggregator already has a different result"),
+    "checked_by_hand": ("info", "The aggregator has a Sonobuoy-style certificate"),
+    "certificate_expires": ("warning", "The client certificate expires soon or has expired"),
+    "relay_listens": ("info", "Progress relay listening"),
+    "relay_gave_up": ("error", "Progress relay gave up on a connection"),
+    "relay_port_taken": ("warning", "Progress relay not listening yet: port already in use"),
+    "progress_not_delivered": ("warning", "Progress not delivered"),
+    "progress_unwanted": ("warning", "The aggregator does not accept progress from this worker"),
+    "heartbeat_unanswered": ("warning", "Heartbeat not answered"),
+    "heartbeat_refused": ("warning", "The aggregator rejects heartbeats"),
+    "heartbeats_end": ("info", "No more heartbeats: the aggregator does not accept them"),
+}
+
+
+def link_event(event: str, facts: Mapping[str, Any], **fields: Any) -> None:
+    """Log what the link to an aggregator says in one word; `fields` go before its facts."""
+    level, sentence = _LINK_EVENTS.get(event, ("info", event))
+    getattr(get(**fields), level)(sentence, **facts)
 
 
 @contextlib.contextmanager

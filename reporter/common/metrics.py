@@ -5,7 +5,7 @@ Which families a program has is not known here.
 
 import sys
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from prometheus_client import (
@@ -17,6 +17,7 @@ from prometheus_client import (
     disable_created_metrics,
 )
 from prometheus_client.exposition import choose_encoder
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily
 
 # One more series for each histogram and label, which nobody asks for.
 disable_created_metrics()  # type: ignore[no-untyped-call]
@@ -40,17 +41,37 @@ class Families:
     def __init__(self, prefix: str) -> None:
         self.lock = threading.RLock()
         self._prefix, self._registry = prefix, CollectorRegistry(auto_describe=False)
-        self._known: set[Gauge | Counter] = set()
+        self._facts: dict[str, tuple[type[GaugeMetricFamily | CounterMetricFamily], str]] = {}
+        self._known: dict[str, float | None] = {}
         self._refresh: Callable[[], object] = lambda: None
+        self._registry.register(self)
+
+    def collect(self) -> Iterator[GaugeMetricFamily | CounterMetricFamily]:
+        """Yield the facts and totals that are known, as the registry asks."""
+        for name, (family, text) in self._facts.items():
+            if (value := self._known.get(name)) is not None:
+                yield family(f"{self._prefix}{name}", text, value=value)
 
     def daemon(self, name: str, version: str, dropped_logs: Callable[[], int]) -> None:
         """Add what every daemon shows. `dropped_logs` returns how many log events are lost."""
         build = Info(f"{self._prefix}build", f"Version of this {name}.", registry=self._registry)
         build.info({"version": version, "python": ".".join(map(str, sys.version_info[:3]))})
-        dropped = self.total(
-            "log_events_dropped", "Log events dropped because standard output was blocked."
-        )
-        self._refresh = lambda: self.know(dropped, dropped_logs())
+        self.total("log_events_dropped", "Log events dropped because standard output was blocked.")
+        self._refresh = lambda: self.know(log_events_dropped=dropped_logs())
+
+    def facts(self, texts: Mapping[str, str]) -> None:
+        """Declare gauges, by name, that have no series until `know` sets them."""
+        for name, text in texts.items():
+            self._facts[name] = GaugeMetricFamily, text
+
+    def total(self, name: str, text: str) -> None:
+        """Declare a counter whose value somebody else counts; no series until `know` sets it."""
+        self._facts[name] = CounterMetricFamily, text
+
+    def know(self, **values: float | None) -> None:
+        """Set facts and totals. None: it is not known, and must not look like 0."""
+        with self.lock:
+            self._known.update(values)
 
     def gauge(self, name: str, text: str, *labels: str) -> Gauge:
         """Return a gauge that is 0 from the beginning; one with labels has no series yet."""
@@ -69,29 +90,6 @@ class Families:
         """Return a histogram."""
         made = f"{self._prefix}{name}"
         return Histogram(made, text, labels, buckets=buckets, registry=self._registry)
-
-    def fact(self, name: str, text: str) -> Gauge:
-        """Return a gauge that has no series until `know` sets it."""
-        return Gauge(f"{self._prefix}{name}", text, registry=None)
-
-    def total(self, name: str, text: str) -> Counter:
-        """Return a counter whose value somebody else counts; no series until `know` sets it."""
-        return Counter(f"{self._prefix}{name}", text, registry=None)
-
-    def know(self, family: Gauge | Counter, value: float | None) -> None:
-        """Set a fact or a total. None: it is not known, and must not look like 0."""
-        with self.lock:
-            if (value is not None) != (family in self._known):
-                change = self._registry.register if value is not None else self._registry.unregister
-                change(family)
-                self._known ^= {family}
-            if value is None:
-                return
-            if isinstance(family, Gauge):
-                family.set(value)
-            else:
-                family.reset()
-                family.inc(value)
 
     def render(self, accept: str) -> tuple[bytes, str]:
         """Return body and content type in the format that the `Accept` header prefers."""

@@ -4,15 +4,28 @@ A proxy, a newer version of the API or a partial answer must not end the reporte
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from decimal import Decimal
+from typing import Any, Final
 
 Object = Mapping[str, Any]
 """One as the Kubernetes API has it, in JSON."""
 
 _INT64 = range(-(2**63), 2**63)  # every integer of the API; a larger one would not fit a float
 _LAST_SECOND = 253_402_300_799  # of the year 9999: later times have no date
+_QUANTITY: Final = re.compile(
+    r"([+-]?(?:[0-9]{1,18}(?:\.[0-9]{0,18})?|\.[0-9]{1,18}))"
+    r"(?:(n|u|m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)|[eE]([+-]?[0-9]{1,2}))?",
+    re.ASCII,
+)
+_UNITS: Final = {
+    **{unit: Decimal(1000) ** power for power, unit in enumerate("num", -3)},
+    **{unit: Decimal(1000) ** power for power, unit in enumerate("kMGTPE", 1)},
+    **{f"{unit}i": Decimal(1024) ** power for power, unit in enumerate("KMGTPE", 1)},
+}
 
 
 def json_object(written: str | bytes) -> dict[str, Any] | None:
@@ -78,3 +91,69 @@ def stamp(seconds: float) -> str:
     """
     dated = int(min(max(0, seconds), _LAST_SECOND))
     return datetime.fromtimestamp(dated, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def quantity(written: str) -> Decimal | None:
+    """Read a quantity, as `64Mi`, `1G`, `0.5`, `100m` or `1e3`; None for anything else."""
+    found = _QUANTITY.fullmatch(written)
+    if found is None:
+        return None
+    number, unit, exponent = found.groups()
+    if exponent is not None:
+        return Decimal(number).scaleb(int(exponent))
+    return Decimal(number) * _UNITS.get(unit, Decimal(1))
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What every object of the API may have."""
+
+    found: Object
+
+    @property
+    def metadata(self) -> Object:
+        return section(self.found, "metadata")
+
+    @property
+    def name(self) -> str:
+        return text(self.metadata, "name")
+
+    @property
+    def namespace(self) -> str:
+        return text(self.metadata, "namespace")
+
+    @property
+    def uid(self) -> str:
+        return text(self.metadata, "uid")
+
+    @property
+    def created(self) -> float | None:
+        return moment(self.metadata, "creationTimestamp")
+
+    @property
+    def deleting(self) -> bool:
+        """Whether somebody has deleted it, and it waits for its grace period or a finalizer."""
+        return bool(text(self.metadata, "deletionTimestamp"))
+
+    @property
+    def labels(self) -> Object:
+        return section(self.metadata, "labels")
+
+    @property
+    def annotations(self) -> Object:
+        return section(self.metadata, "annotations")
+
+    @property
+    def owners(self) -> Iterator[Object]:
+        return items(self.metadata, "ownerReferences")
+
+    @property
+    def conditions(self) -> Iterator[Object]:
+        return items(section(self.found, "status"), "conditions")
+
+    def condition(self, *kinds: str, status: str) -> Object:
+        """Return the first condition of these types with that status, or an empty one."""
+        for each in self.conditions:
+            if text(each, "type") in kinds and text(each, "status") == status:
+                return each
+        return {}

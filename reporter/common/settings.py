@@ -11,13 +11,12 @@ import json
 import posixpath
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, ValidationError
-from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from reporter.common.service_links import is_service_link, service_link_ignored
+from reporter.common.defaults import is_service_link, service_link_ignored
 from reporter.errors import SettingsError
 
 _LEVELS = ("debug", "info", "warning", "error")
@@ -124,6 +123,23 @@ def log_format() -> Any:
     )
 
 
+class Variable(NamedTuple):
+    """One environment variable in words."""
+
+    name: str
+    default: str
+    rule: str
+    meaning: str
+
+
+class Complaint(NamedTuple):
+    """What is wrong with a variable, in a line; `refused` says that the program does not start."""
+
+    variable: str
+    text: str
+    refused: bool
+
+
 class Variables(BaseSettings):
     """One program's settings. Fields are the variables in lower case; all times are in seconds.
 
@@ -154,115 +170,82 @@ class Variables(BaseSettings):
         """Only what `read` was given counts, never the process's own environment or a file."""
         return (sources["init_settings"],)
 
+    @classmethod
+    def read(cls, environ: Mapping[str, str]) -> Self:
+        """Read the settings from `environ`.
 
-class Variable(NamedTuple):
-    """One environment variable in words."""
+        Raises SettingsError with every problem, one line each: variable, value and rule.
+        """
+        complaints = cls.complaints(environ)
+        if refused := [each.text for each in complaints if each.refused]:
+            raise SettingsError(refused)
+        good, wrong = cls.sorted_out(cls.given(environ))
+        off = {name: None for name in wrong if cls._known(name)["bad"] == "off"}
+        settings = cls.model_validate({**good, **off})
+        in_use = dict(settings.in_force())
+        settings._warnings = tuple(f"{text}; using {in_use[name]}" for name, text, _ in complaints)
+        settings._ignored = tuple(
+            f"{service_link_ignored(name, environ[name])}; using {in_use[name]}"
+            for name in in_use
+            if is_service_link(name, environ.get(name, ""))
+        )
+        return settings
 
-    name: str
-    default: str
-    rule: str
-    meaning: str
+    @classmethod
+    def complaints(cls, environ: Mapping[str, str]) -> list[Complaint]:
+        """Say what `read` would say of variables, without their being in anybody's environment."""
+        given = cls.given(environ)
+        found = []
+        for name in cls.sorted_out(given)[1]:
+            _, default, rule, _ = cls._described(name)
+            value = f"={_show(given[name])}" if name in given else f" is unset ({default})"
+            refused = cls._known(name)["bad"] == "refused"
+            found.append(Complaint(name, f"{name}{value}: must be {rule}", refused))
+        return found
 
+    @classmethod
+    def given(cls, environ: Mapping[str, str]) -> dict[str, str]:
+        """Return the variables of the program that somebody has set and that are not blank."""
+        names = (name.upper() for name in cls.model_fields)
+        found = {name: environ[name] for name in names if environ.get(name, "").strip()}
+        return {name: text for name, text in found.items() if not is_service_link(name, text)}
 
-class Complaint(NamedTuple):
-    """What is wrong with a variable, in a line; `refused` says that the program does not start."""
+    @classmethod
+    def sorted_out(cls, given: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+        """Return the variables that keep their rules, and the names of those that do not."""
+        try:
+            cls.model_validate(given)
+        except ValidationError as error:
+            found = error.errors(include_url=False, include_context=False)
+            # Follows from a problem that has its own line.
+            named = [each for each in found if each["type"] != "default_factory_not_called"]
+            wrong = [str(each["loc"][0]).upper() for each in named]
+            return {name: text for name, text in given.items() if name not in wrong}, wrong
+        return dict(given), []
 
-    variable: str
-    text: str
-    refused: bool
+    @classmethod
+    def described(cls) -> list[Variable]:
+        """List every variable, in words."""
+        return [cls._described(name.upper()) for name in cls.model_fields]
 
+    def in_force(self) -> list[tuple[str, str]]:
+        """List every variable with the value in force."""
+        return [
+            (found.name, _words(getattr(self, found.name.lower())) or found.default)
+            for found in self.described()
+        ]
 
-V = TypeVar("V", bound=Variables)
+    @classmethod
+    def _known(cls, variable: str) -> dict[str, Any]:
+        """Return what `setting` was told."""
+        extra = cls.model_fields[variable.lower()].json_schema_extra
+        return extra if isinstance(extra, dict) else {}
 
-
-def read(kind: type[V], environ: Mapping[str, str]) -> V:
-    """Read the settings of a program from `environ`.
-
-    Raises SettingsError with every problem, one line each: variable, value and rule.
-    """
-    good, wrong = _judged(kind, environ)
-    if refused := [each.text for each in wrong if each.refused]:
-        raise SettingsError(refused)
-    off = {each.variable: None for each in wrong if _bad(kind, each.variable) == "off"}
-    settings = kind.model_validate({**good, **off})
-    in_use = dict(in_force(settings))
-    settings._warnings = tuple(f"{each.text}; using {in_use[each.variable]}" for each in wrong)
-    settings._ignored = tuple(
-        f"{service_link_ignored(variable, environ[variable])}; using {in_use[variable]}"
-        for variable in in_use
-        if is_service_link(variable, environ.get(variable, ""))
-    )
-    return settings
-
-
-def complaints(kind: type[Variables], environ: Mapping[str, str]) -> list[Complaint]:
-    """Say what `read` would say of variables, without their being in anybody's environment."""
-    return _judged(kind, environ)[1]
-
-
-def _judged(
-    kind: type[Variables], environ: Mapping[str, str]
-) -> tuple[dict[str, str], list[Complaint]]:
-    known = given(kind, environ)
-    good, wrong = sorted_out(kind, known)
-    return good, [
-        Complaint(name, _problem(kind, name, known), _bad(kind, name) == "refused")
-        for name in wrong
-    ]
-
-
-def given(kind: type[Variables], environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables of a program that somebody has set and that are not blank."""
-    names = (name.upper() for name in kind.model_fields)
-    found = {name: environ[name] for name in names if environ.get(name, "").strip()}
-    return {name: text for name, text in found.items() if not is_service_link(name, text)}
-
-
-def sorted_out(kind: type[Variables], known: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
-    """Return the variables that keep their rules, and the names of those that do not."""
-    try:
-        kind.model_validate(known)
-    except ValidationError as error:
-        found = error.errors(include_url=False, include_context=False)
-        # Follows from a problem that has its own line.
-        named = [each for each in found if each["type"] != "default_factory_not_called"]
-        wrong = [str(each["loc"][0]).upper() for each in named]
-        return {name: text for name, text in known.items() if name not in wrong}, wrong
-    return dict(known), []
-
-
-def variables(kind: type[Variables]) -> list[Variable]:
-    """List every variable of a program, in words."""
-    return [_describe(name, field) for name, field in kind.model_fields.items()]
-
-
-def in_force(settings: Variables) -> list[tuple[str, str]]:
-    """List every variable with the value in force."""
-    return [
-        (found.name, _words(getattr(settings, found.name.lower())) or found.default)
-        for found in variables(type(settings))
-    ]
-
-
-def _extra(field: FieldInfo) -> dict[str, Any]:
-    extra = field.json_schema_extra
-    return extra if isinstance(extra, dict) else {}
-
-
-def _bad(kind: type[Variables], variable: str) -> str:
-    return str(_extra(kind.model_fields[variable.lower()])["bad"])
-
-
-def _describe(name: str, field: FieldInfo) -> Variable:
-    known = _extra(field)
-    default = "required" if field.is_required() else known["shown"] or _words(field.default)
-    return Variable(name.upper(), default, known["rule"], field.description or "")
-
-
-def _problem(kind: type[Variables], variable: str, known: Mapping[str, str]) -> str:
-    _, default, rule, _ = _describe(variable, kind.model_fields[variable.lower()])
-    value = f"={_show(known[variable])}" if variable in known else f" is unset ({default})"
-    return f"{variable}{value}: must be {rule}"
+    @classmethod
+    def _described(cls, variable: str) -> Variable:
+        field, known = cls.model_fields[variable.lower()], cls._known(variable)
+        default = "required" if field.is_required() else known["shown"] or _words(field.default)
+        return Variable(variable, default, known["rule"], field.description or "")
 
 
 def _show(text: str) -> str:

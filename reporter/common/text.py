@@ -1,4 +1,4 @@
-"""Text from outside, made fit to be shown, and lengths of time in Go's notation.
+"""Text from outside, made fit to be shown; names of hosts; lengths of time in Go's notation.
 
 Pure. The limits and defaults of single fields live with their formats, not here.
 """
@@ -61,3 +61,14 @@ def go_duration(seconds: int) -> str:
 def percent_decoded(data: bytes) -> bytes:
     """The bytes that percent-encoded ones stand for (RFC 3986); what is no escape stays."""
     return _PERCENT.sub(lambda found: bytes.fromhex(found[1].decode()), data)
+
+
+def is_host(text: str) -> bool:
+    """Whether it can be looked up: parts of 1 to 63 bytes between dots, 253 in all; or an address.
+
+    A dot at the end is one of a full name.
+    """
+    try:
+        return 0 < len(text.encode("idna").rstrip(b".")) <= 253
+    except UnicodeError:
+        return False

@@ -11,10 +11,9 @@ from reporter.cli.exits import FAILED, GOOD, Unusable, reading_input
 from reporter.cli.options import image_argument
 from reporter.cli.output import tell
 from reporter.common import label_selector
-from reporter.common.defaults import RESULTS_PATH
+from reporter.common.defaults import RESULTS_PATH, is_service_link, service_link_ignored
 from reporter.common.lifecycle import discard_output
-from reporter.common.quantity import quantity
-from reporter.common.service_links import is_service_link, service_link_ignored
+from reporter.common.objects import quantity
 from reporter.errors import SettingsError
 from reporter.inject.files import add_files, joined, sources
 from reporter.inject.options import OWN_VARIABLES, Wishes
@@ -210,11 +209,11 @@ def _environment(options: argparse.Namespace) -> dict[str, str]:
         given[name] = value
     if not given:
         return given
-    from reporter.sidecar.settings import Settings, load
+    from reporter.sidecar.settings import Settings
 
     named = {"JOB_NAME": "job", "JOB_NAMESPACE": "namespace", "POD_NAME": "pod"}
     try:
-        problems = load({**given, **named}).warnings
+        problems = Settings.read({**given, **named}).warnings
     except SettingsError as error:
         problems = tuple(str(error).splitlines())
     if problems:

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from reporter.common.defaults import REPORTER, RESULTS_PATH, WAIT_SECONDS
-from reporter.common.objects import Object, items, number, section, text
-from reporter.common.quantity import quantity
+from reporter.common.objects import Object, items, number, quantity, section, text
 from reporter.inject.options import Wishes
 from reporter.inject.results_volume import Results
 from reporter.jobs.setting import MARGIN

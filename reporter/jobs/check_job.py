@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
-from reporter.common.objects import Object, items, moment, number, section, text
+from reporter.common.objects import Object, View, number, section, text
 from reporter.common.text import go_duration
 from reporter.jobs.check_pod import TROUBLES, PodView, check_pod
-from reporter.jobs.finding import FAILURES, Finding, Weight, last_event, say, true_condition
+from reporter.jobs.finding import Finding, Weight, failures, last_event, say
 from reporter.jobs.job import ENDED, JobView, Outcome, WrittenVerdict, newest_pod
 from reporter.jobs.setting import MARGIN, Setup, find_setup
 from reporter.jobs.verdict_words import verdict_finding
@@ -104,7 +104,7 @@ def _repeats(job: JobView) -> Iterator[Finding]:
 
 def _of_run(job: JobView) -> Iterator[Finding]:
     """Yield which run the Job belongs to, as what: its verdict is told there."""
-    run = text(section(job.object, "metadata", "labels"), RUN_LABEL)
+    run = text(View(job.object).labels, RUN_LABEL)
     if not run:
         return
     key = key_of(job.object)
@@ -147,12 +147,12 @@ def _of_job(job: JobView) -> Iterator[Finding]:
         yield say("suspended", job=job.name)
     if job.deleting:
         yield say("deleting")
-    over = true_condition(job.object, *ENDED)
+    over = View(job.object).condition(*ENDED, status="True")
     if text(over, "type") == "Complete":
         yield say("job-complete")
     elif over:
         reason = text(over, "reason")
-        why = FAILURES.get(reason, text(over, "message") or "without a reason")
+        why = failures().get(reason, text(over, "message") or "without a reason")
         yield say("job-failed", reason=reason, why=why)
 
 
@@ -169,13 +169,12 @@ def _no_pod(look: Look) -> Iterator[Finding]:
 
 def last_runs(cron_job: Object, jobs: Iterable[Object]) -> list[JobView]:
     """Return the Jobs that a CronJob has made, the newest first; at most `LAST`."""
-    uid = text(section(cron_job, "metadata"), "uid")
+    uid = View(cron_job).uid
     own = []
     for job in jobs:
-        metadata = section(job, "metadata")
-        if any(text(owner, "uid") == uid for owner in items(metadata, "ownerReferences")):
-            created = moment(metadata, "creationTimestamp") or 0.0
-            own.append((created, text(metadata, "name"), job))
+        view = View(job)
+        if any(text(owner, "uid") == uid for owner in view.owners):
+            own.append((view.created or 0.0, view.name, job))
     newest = sorted(own, key=lambda each: each[:2], reverse=True)[:LAST]
     return [JobView(job) for _, _, job in newest]
 
@@ -186,7 +185,7 @@ def findings_of_runs(cron_job: Object, runs: list[JobView]) -> list[Finding]:
 
 
 def _schedule(cron_job: Object, runs: list[JobView]) -> Iterator[Finding]:
-    name = text(section(cron_job, "metadata"), "name")
+    name = View(cron_job).name
     spec, due = section(cron_job, "spec"), text(section(cron_job, "status"), "lastScheduleTime")
     if spec.get("suspend") is True:
         yield say("cron-suspended", name=name)

@@ -4,8 +4,8 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from reporter.common.objects import Object, items, moment, section, text
-from reporter.jobs.finding import ROWS, Finding, exit_words, joined, last_event, say, true_condition
+from reporter.common.objects import Object, View, items, moment, section, text
+from reporter.jobs.finding import Finding, exit_words, joined, last_event, rows, say
 from reporter.jobs.job import WrittenVerdict
 from reporter.jobs.reporter_log import complaints, link_trouble, not_written, refused, words
 from reporter.jobs.setting import Setup
@@ -40,7 +40,7 @@ class PodView:
         verdicts: Sequence[WrittenVerdict] = (),
     ) -> None:
         self.pod, self.now, self.setup, self.log = pod, now, setup, log
-        self.name = name = text(section(pod, "metadata"), "name")
+        self.name = name = View(pod).name
         self.node = text(section(pod, "spec"), "nodeName")
         self.status = section(pod, "status")
         self.over = text(self.status, "phase") in {"Succeeded", "Failed"}
@@ -59,7 +59,7 @@ class PodView:
         self.hidden = any(
             each.final and each.pod == name and each.row in _HIDDEN for each in verdicts
         )
-        self.disruption = true_condition(pod, "DisruptionTarget")
+        self.disruption = View(pod).condition("DisruptionTarget", status="True")
         self.taken_away = tuple(_taken_away(self))
 
     def say(self, name: str, /, *evidence: str, about: str = "", **values: object) -> Finding:
@@ -115,7 +115,7 @@ def _unscheduled(it: PodView) -> Finding:
         gates = ", ".join(text(gate, "name") for gate in items(spec, "schedulingGates"))
         return it.say("gated", gates=gates or "unnamed")
     why = text(condition, "message") or it.event("FailedScheduling")
-    created = moment(section(it.pod, "metadata"), "creationTimestamp")
+    created = View(it.pod).created
     waited = 0.0 if created is None else it.now - created
     if not condition and not why and waited > _UNSEEN:
         scheduler = text(spec, "schedulerName") or "default-scheduler"
@@ -176,7 +176,7 @@ def _reporter(it: PodView, container: Container, setup: Setup) -> Iterator[Findi
         yield it.say("missing-rights", line)
     elif not it.judged and well and (found := not_written(it.log)):
         known = f"not-written/{text(found, 'failure')}"
-        yield it.say(known if known in ROWS else "not-written", words(found), who=who)
+        yield it.say(known if known in rows() else "not-written", words(found), who=who)
     if trouble := link_trouble(it.log):
         yield it.say("link", trouble, who=who)
 
@@ -243,7 +243,7 @@ def _kept_running(it: PodView, setup: Setup) -> Iterator[Finding]:
     """Yield the regular containers that run longer than the adapter, or did so until a deadline."""
     adapter, _, _ = find_adapter(it.pod, setup.names)
     ended = read_container(it.pod, adapter).state
-    if not isinstance(ended, Terminated) or "deletionTimestamp" in section(it.pod, "metadata"):
+    if not isinstance(ended, Terminated) or View(it.pod).deleting:
         return
     if text(section(it.pod, "spec"), "restartPolicy") == "OnFailure" and ended.exit_code != 0:
         return

@@ -12,7 +12,7 @@ from reporter.cli import output as show
 from reporter.cli.cluster import TIMEOUT, asking, cluster_arguments, job_name, open_cluster
 from reporter.cli.exits import GOOD, CannotTell
 from reporter.cli.table import paint, wants_colour
-from reporter.common.objects import Object, section, text
+from reporter.common.objects import Object, View, section
 from reporter.common.text import clean
 from reporter.errors import KubeError, NotFound
 from reporter.jobs.check_job import Look, findings, findings_of_runs, last_runs
@@ -37,6 +37,8 @@ exit codes:
 
 API_VERSION = "v1"
 MOST_PODS = 50
+MOST_EVENTS = 500
+_END_OF_LOG = {"tailLines": "100", "limitBytes": "65536"}
 _CRON_JOBS = ("cronjob", "cronjobs", "cj", "cronjob.batch", "cronjobs.batch")
 _WEIGHTS = {Weight.PROBLEM: "31", Weight.WARNING: "33", Weight.INFO: "32"}
 _INDENT = " " * 9
@@ -61,9 +63,9 @@ class _Explained:
 
     def put(self, options: argparse.Namespace) -> None:
         """Write it for people."""
-        metadata = section(self.named, "metadata")
+        view = View(self.named)
         colours = _WEIGHTS if wants_colour(sys.stdout, refused=options.no_color) else {}
-        name = f"{text(metadata, 'namespace')}/{text(metadata, 'name')}"
+        name = f"{view.namespace}/{view.name}"
         lines = [clean(f"{self.sort} {name}", 512), ""]
         for each in self.findings:
             weight = paint(f"{each.weight + ':':<9}", colours.get(each.weight, ""))
@@ -76,11 +78,11 @@ class _Explained:
 
     def document(self) -> dict[str, Any]:
         """Return it for JSON and YAML."""
-        metadata = section(self.named, "metadata")
+        view = View(self.named)
         return {
             "api_version": API_VERSION,
             "kind": "Explanation" if self.sort == "Job" else f"{self.sort}Explanation",
-            self.sort.lower(): {key: text(metadata, key) for key in ("namespace", "name", "uid")},
+            self.sort.lower(): {"namespace": view.namespace, "name": view.name, "uid": view.uid},
             "findings": [
                 {
                     "code": each.code,
@@ -161,16 +163,18 @@ def _look(api: "KubeApi", namespace: str, job: JobView) -> Look:
 
     with reading("pods"):
         selector = pods_selector(job.object)
-        pods += api.list_pods(namespace, selector, limit=MOST_PODS, timeout=TIMEOUT)
+        pods += api.list_page("Pod", namespace, selector, limit=MOST_PODS, timeout=TIMEOUT).items
     newest = newest_pod(pods) or {}
     with reading("events"):
-        for uid in filter(None, (job.uid, text(section(newest, "metadata"), "uid"))):
+        for uid in filter(None, (job.uid, View(newest).uid)):
             selected = f"involvedObject.uid={uid}"
-            events += api.list_events(namespace, selected, timeout=TIMEOUT)
+            events += api.list_page(
+                "Event", namespace, field_selector=selected, limit=MOST_EVENTS, timeout=TIMEOUT
+            ).items
     if container := _to_hear(newest, job):
         with reading("reporter's log"):
-            pod = text(section(newest, "metadata"), "name")
-            log = api.read_log(namespace, pod, container, timeout=TIMEOUT)
+            pod = View(newest).name
+            log = b"".join(api.read_log(namespace, pod, container, _END_OF_LOG, timeout=TIMEOUT))
     return Look(job, pods, time.time(), events, log.decode(errors="replace"), unread)
 
 
@@ -179,7 +183,7 @@ def _to_hear(pod: Object, job: JobView) -> str:
 
     That is why its last word is not there, or what became of its link to an aggregator.
     """
-    setup, name = find_setup(section(pod, "spec")), text(section(pod, "metadata"), "name")
+    setup, name = find_setup(section(pod, "spec")), View(pod).name
     done = any(each.final and each.pod == name for each in job.verdicts)
     if setup is None or (done and "AGGREGATOR_URL" not in setup.values):
         return ""

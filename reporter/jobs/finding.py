@@ -4,15 +4,29 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Any
 
 from reporter.common.defaults import REPORTER
-from reporter.common.objects import Object, epoch, items, number, section, text
+from reporter.common.objects import Object, epoch, number, section, text
 
-_TABLE: Final = tomllib.loads(Path(__file__).with_name("findings.toml").read_text("utf-8"))
-ADVICE: Final[Mapping[str, str]] = _TABLE["advice"]
-FAILURES: Final[Mapping[str, str]] = _TABLE["failures"]
+
+@cache
+def _table() -> dict[str, Any]:
+    return tomllib.loads(Path(__file__).with_name("findings.toml").read_text("utf-8"))
+
+
+def advice() -> Mapping[str, str]:
+    """Return what to do about each kind of verdict."""
+    found: Mapping[str, str] = _table()["advice"]
+    return found
+
+
+def failures() -> Mapping[str, str]:
+    """Return the Job controller's reasons in words."""
+    found: Mapping[str, str] = _table()["failures"]
+    return found
 
 
 class Weight(StrEnum):
@@ -23,9 +37,10 @@ class Weight(StrEnum):
     INFO = "info"
 
 
-ROWS: Final[Mapping[str, tuple[Weight, Mapping[str, str]]]] = {
-    name: (weight, row) for weight in Weight for name, row in _TABLE[weight].items()
-}
+@cache
+def rows() -> Mapping[str, tuple[Weight, Mapping[str, str]]]:
+    """Return the table: each finding's weight and words, by its name."""
+    return {name: (weight, row) for weight in Weight for name, row in _table()[weight].items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +66,7 @@ class Finding:
 
 def say(name: str, /, *evidence: str, about: str = "", **values: object) -> Finding:
     """Return what `findings.toml` has under a name, its braces filled with these values."""
-    weight, row = ROWS[name]
+    weight, row = rows()[name]
     return Finding(
         name,
         weight,
@@ -71,14 +86,6 @@ def exit_words(code: int | None, reason: str, message: str) -> str:
     """Return in words how a run ended."""
     said = joined(reason, message)
     return f"exit code {code or 0}" + (f" ({said})" if said else "")
-
-
-def true_condition(found: Object, *kinds: str) -> Object:
-    """Return the first condition of these types that is true; an empty one without."""
-    for condition in items(section(found, "status"), "conditions"):
-        if text(condition, "type") in kinds and text(condition, "status") == "True":
-            return condition
-    return {}
 
 
 def last_event(events: Sequence[Object], *reasons: str) -> str:

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from reporter.common.objects import Object, items, json_object, moment, number, section, text
-from reporter.jobs.finding import true_condition
+from reporter.common.objects import Object, View, items, json_object, number, section, text
 from reporter.jobs.setting import find_setups
 from reporter.verdict.condition import ANNOTATION_PREFIX, RESERVED_TYPES, annotation_key
 from reporter.verdict.rows import REASONS
@@ -85,7 +84,7 @@ class JobView:
     def ending(self) -> bool:
         """Whether the Job is over, or about to be."""
         known = (*ENDED, "FailureTarget", "SuccessCriteriaMet")
-        return bool(true_condition(self.object, *known))
+        return bool(View(self.object).condition(*known, status="True"))
 
     @property
     def last_pod(self) -> bool:
@@ -150,12 +149,12 @@ def written_verdicts(job: Object, also: str = "") -> list[WrittenVerdict]:
     """
     notes = {
         key: note
-        for key, value in section(job, "metadata", "annotations").items()
+        for key, value in View(job).annotations.items()
         if key.startswith(ANNOTATION_PREFIX) and isinstance(value, str)
         if (note := json_object(value)) and section(note, "attempt")
     }
     found = []
-    for condition in items(section(job, "status"), "conditions"):
+    for condition in View(job).conditions:
         kind = text(condition, "type")
         note = notes.get(annotation_key(kind))
         if kind in RESERVED_TYPES or (note is None and (not also or kind != also)):
@@ -182,7 +181,7 @@ def written_verdicts(job: Object, also: str = "") -> list[WrittenVerdict]:
 
 def ended(job: Object) -> bool:
     """Return whether the Job itself is over: complete or failed."""
-    return bool(true_condition(job, *ENDED))
+    return bool(View(job).condition(*ENDED, status="True"))
 
 
 def pods_selector(job: Object) -> str:
@@ -197,5 +196,4 @@ def newest_pod(pods: Sequence[Object]) -> Object | None:
 
 
 def _created(pod: Object) -> tuple[float, str]:
-    metadata = section(pod, "metadata")
-    return moment(metadata, "creationTimestamp") or 0.0, text(metadata, "uid")
+    return View(pod).created or 0.0, View(pod).uid

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from reporter.common.objects import number, section, text
-from reporter.jobs.finding import ADVICE, Finding, Weight, exit_words, joined
+from reporter.jobs.finding import Finding, Weight, advice, exit_words, joined
 from reporter.jobs.job import WrittenVerdict
 from reporter.verdict.rows import REASONS
 
@@ -13,20 +13,20 @@ def verdict_finding(verdict: WrittenVerdict, *causes: str) -> Finding:
     """Return what a verdict means and what to do; `causes` are what Events know besides."""
     row, evidence = verdict.row or _row(verdict.reason), verdict.evidence or {}
     weight = Weight.PROBLEM if verdict.failed else Weight.INFO
-    todo = ADVICE.get(row, "")
+    todo = advice().get(row, "")
     if row == "R" and verdict.good:
         todo = ""
     elif row in {"T", "D"}:
         todo = _out_of_time(evidence, todo)
     elif verdict.reason == "AdapterMissingResults":
-        todo = ADVICE["missing"]
+        todo = advice()["missing"]
     elif row == "X" and text(section(evidence, "file"), "state") == "valid":
-        todo = ADVICE["contradicted"]
+        todo = advice()["contradicted"]
     if verdict.after:
         weight = Weight.WARNING
-        todo = ADVICE["after"]
+        todo = advice()["after"]
     if verdict.late:
-        todo = ADVICE["late"]
+        todo = advice()["late"]
     how = {True: " (final)", False: " (may still change)", None: ""}[verdict.final]
     return Finding("verdict", weight, f"{verdict}{how}", todo, (*_evidence(verdict), *causes))
 
@@ -47,8 +47,8 @@ def _out_of_time(shown: Mapping[str, Any], more_time: str) -> str:
     code, looping = number(run, "exitCode"), text(adapter, "reason") == "CrashLoopBackOff"
     if looping or (code and (number(adapter, "restarts") or 0) >= 2):
         last = "" if code is None else f", last with exit code {code}"
-        return ADVICE["looping"].format(last=last)
-    return ADVICE["failed"].format(code=code, more_time=more_time) if code else more_time
+        return advice()["looping"].format(last=last)
+    return advice()["failed"].format(code=code, more_time=more_time) if code else more_time
 
 
 def _evidence(verdict: WrittenVerdict) -> Iterator[str]:

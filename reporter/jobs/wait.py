@@ -144,7 +144,8 @@ class Waiting:
     def _is_silent(self, job: Awaited, view: JobView) -> bool:
         job.ended_at = time.monotonic() if job.ended_at is None else job.ended_at
         try:
-            pods = self._api.list_pods(
+            page = self._api.list_page(
+                "Pod",
                 self._namespace,
                 pods_selector(view.object),
                 limit=MOST_PODS,
@@ -152,7 +153,7 @@ class Waiting:
             )
         except KubeError:
             return time.monotonic() - job.ended_at >= LAST_TRIES
-        return view.nobody_writes(pods)
+        return view.nobody_writes(page.items)
 
     def _put(self, job: Awaited, view: JobView) -> None:
         self.bar.clear()

@@ -10,7 +10,7 @@ from reporter.cli import output as show
 from reporter.cli.cluster import TIMEOUT, said
 from reporter.cli.exits import CannotTell
 from reporter.cli.output import tell
-from reporter.common.objects import Object, section, text
+from reporter.common.objects import Object, View
 from reporter.errors import Forbidden, InvalidRequest, KubeError, Silence, Unauthorized
 from reporter.jobs.job import JobView
 from reporter.jobs.list import Line, lines_of, none_in, table_of
@@ -106,5 +106,4 @@ def follow(api: "KubeApi", namespace: str | None, options: argparse.Namespace) -
 
 
 def _key(job: Object) -> tuple[str, str]:
-    metadata = section(job, "metadata")
-    return text(metadata, "namespace"), text(metadata, "name")
+    return View(job).namespace, View(job).name

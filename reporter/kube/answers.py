@@ -7,7 +7,7 @@ from datetime import datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from reporter.common.objects import section
+from reporter.common.objects import items, section
 from reporter.errors import (
     AlreadyExists,
     Conflict,
@@ -18,7 +18,6 @@ from reporter.errors import (
     InvalidRequest,
     KubeError,
     NotFound,
-    TooLarge,
     Unauthorized,
     Unavailable,
 )
@@ -31,7 +30,6 @@ MAX_ALONE = 16 * 1024 * 1024
 
 MAX_REFUSAL = 256 * 1024
 """Largest error answer that is looked into. A 422 repeats the whole patch."""
-
 
 MAX_WORDS = 1024
 """Longest text of the server's own, in characters."""
@@ -47,13 +45,11 @@ def plain(text: str, limit: int = 300) -> str:
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
-def decode_object(data: bytes, kind: str, most: int = MAX_OBJECT) -> dict[str, Any]:
-    """Return the JSON object of that kind; TooLarge beyond `most` bytes, else Unavailable."""
-    if len(data) > most:
-        raise TooLarge(f"the response is larger than {most} bytes")
+def decode_object(data: bytes, kind: str = "") -> dict[str, Any]:
+    """Return the API object, of that kind where one is named; Unavailable for anything else."""
     found = decode_json(data)
-    if found.get("kind") != kind or not isinstance(found.get("metadata"), dict):
-        raise Unavailable(f"the response is not a {kind}")
+    if (kind and found.get("kind") != kind) or not isinstance(found.get("metadata"), dict):
+        raise Unavailable(f"the response is not a {kind or 'list'}")
     return found
 
 
@@ -113,7 +109,7 @@ def _meaning(request: str, status: int, said: dict[str, Any], words: str) -> typ
             return AlreadyExists
         case 409:
             return Conflict
-        case 422 if "metadata.uid" in _causes(said):
+        case 422 if _names_uid(said):
             return Gone
         case 400 | 405 | 406 | 413 | 415 | 422:
             return InvalidRequest
@@ -132,9 +128,6 @@ def retry_after(value: str | None, now: datetime) -> float | None:
         return None
 
 
-def _causes(said: dict[str, Any]) -> list[Any]:
-    details = said.get("details")
-    causes = details.get("causes") if isinstance(details, dict) else None
-    if not isinstance(causes, list):
-        return []
-    return [cause.get("field") for cause in causes if isinstance(cause, dict)]
+def _names_uid(said: dict[str, Any]) -> bool:
+    causes = items(section(said, "details"), "causes")
+    return any(cause.get("field") == "metadata.uid" for cause in causes)

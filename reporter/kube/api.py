@@ -1,43 +1,85 @@
-"""The Kubernetes API: read Pods and the Job, patch the Job's status, create Events.
+"""The Kubernetes API: get, create, patch, delete, list and watch objects of any kind.
 
 Objects go in and out as plain dicts; every failure is a domain error of `errors.py`. There are no
 retries here but one: a 401 is tried again with a token read anew. Rights needed by the sidecar:
 `jobs/status: get, patch`, `pods: get, watch`, `events: create`; by the aggregator: `pods: list,
 patch`; by people who ask what became of a Job: `jobs: get, list, watch`, `pods: list`,
-`events: list`, `pods/log: get`. Requests for any kind of object are in `objects.py`.
+`events: list`, `pods/log: get`.
 """
 
 import os
 import re
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-from reporter.common.service_links import is_service_link
-from reporter.errors import SettingsError
-from reporter.kube.answers import plain
-from reporter.kube.client import JSON, JSON_MERGE, Client, Request, load_kubeconfig
-from reporter.kube.objects import FIELD_MANAGER, SILENCE, STRICT, Objects
-from reporter.kube.stream import Watch
+from reporter.common.defaults import is_service_link
+from reporter.errors import InvalidRequest, SettingsError, TooLarge, Unavailable
+from reporter.kube.answers import MAX_ALONE, MAX_OBJECT, decode_json, plain
+from reporter.kube.client import JSON, Client, Request, kubeconfig_client, mounted_client
+from reporter.kube.resources import AGGREGATED, KINDS, Discovered, Resource, discovered
+from reporter.kube.stream import LogStream, Watch
 
 if TYPE_CHECKING:
     from reporter.kube.port_forward import PortForward
-    from reporter.kube.reading import Reading
 
-MOST_PODS = 10  # in one answer, which has its own limit: each may carry 256 KiB of annotations
-MOST_EVENTS = 500
-LOG_BYTES = 64 * 1024
-_SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
-_CA_FILE, _TOKEN_FILE = f"{_SERVICE_ACCOUNT}/ca.crt", f"{_SERVICE_ACCOUNT}/token"
+FIELD_MANAGER: Final = "status-reporter"
+SILENCE: Final = 135.0
+"""Seconds without a word after which a watch counts as dead.
+
+The server sends a bookmark every 60 s; where no Pod of the cluster changes one of two stays away.
+"""
+PAGE: Final = 100  # objects asked for at once where there may be thousands
+STRICT: Final = "Strict"
+"""Unknown fields are refused."""
+WARN: Final = "Warn"
+"""Unknown fields are dropped, as kubectl's old clients and Sonobuoy do."""
+_POD_LOG: Final = "/api/v1/namespaces/{namespace}/pods/{name}/log"
+MAX_DOCUMENT: Final = 32 * 2**20
+
+_PATCHES: Final = {
+    "strategic": "application/strategic-merge-patch+json",
+    "json": "application/merge-patch+json",
+}
+_METADATA_LIST: Final = "PartialObjectMetadataList"
+_METADATA_ONLY: Final = f"{JSON};as={_METADATA_LIST};g=meta.k8s.io;v=v1"
+_DISCOVERY: Final = ",".join(
+    [f"{JSON};g=apidiscovery.k8s.io;v={each};as={AGGREGATED}" for each in ("v2", "v2beta1")]
+    + [JSON]
+)
+_NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
+_SERVICE_ACCOUNT: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 _PORT = re.compile(r"[0-9]{1,5}")
 
-_POD = "/api/v1/namespaces/{namespace}/pods/{name}"
-_LOG = "/api/v1/namespaces/{namespace}/pods/{name}/log"
-_NEW_EVENTS = "/apis/events.k8s.io/v1/namespaces/{namespace}/events"
-_JOB_STATUS = "/apis/batch/v1/namespaces/{namespace}/jobs/{name}/status"
+Kind = str | Resource
+"""A kind of `KINDS` by its name, or whatever else a server offers."""
 
 
-class KubeApi(Objects):
-    """What the programs ask, beside what can be asked of any object. Threads may share it."""
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A part of a list. `more` asks for the next one; empty after the last.
+
+    `limit` is how many objects to ask for with it: fewer where they are large.
+    """
+
+    items: list[dict[str, Any]]
+    resource_version: str
+    more: str
+    limit: int = PAGE
+
+
+class KubeApi:
+    """One API server. Threads may share it.
+
+    `namespace` None means all of them in a list or a watch, and is right for kinds that have no
+    namespace. `timeout` of a request bounds all of it in seconds (connect and handshake at most
+    3 s). Every method raises NotFound, Forbidden, Unauthorized, InvalidRequest or Unavailable; what
+    writes also Conflict, a patch Gone.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
 
     @classmethod
     def in_cluster(cls, *, relax_x509_strict: bool = False) -> "KubeApi":
@@ -52,8 +94,8 @@ class KubeApi(Objects):
         try:
             return cls.connect(
                 server,
-                ca_file=_CA_FILE,
-                token_file=_TOKEN_FILE,
+                ca_file=f"{_SERVICE_ACCOUNT}/ca.crt",
+                token_file=f"{_SERVICE_ACCOUNT}/token",
                 relax_x509_strict=relax_x509_strict,
             )
         except ValueError:
@@ -73,11 +115,8 @@ class KubeApi(Objects):
     ) -> "KubeApi":
         """Return the API at `server` (`https://HOST:PORT`). ValueError for another form."""
         return cls(
-            Client(
-                server,
-                ca_file=ca_file,
-                token_file=token_file,
-                relax_x509_strict=relax_x509_strict,
+            mounted_client(
+                server, ca_file=ca_file, token_file=token_file, relax_x509_strict=relax_x509_strict
             )
         )
 
@@ -90,8 +129,8 @@ class KubeApi(Objects):
         `files` is as in KUBECONFIG: several, separated by colons. Raises SettingsError when there
         is none, when it is broken, or when its credentials are not available.
         """
-        config, namespace = load_kubeconfig(files, context)
-        return cls(Client.configured(config, relax_x509_strict=relax_x509_strict)), namespace
+        client, namespace = kubeconfig_client(files, context, relax_x509_strict=relax_x509_strict)
+        return cls(client), namespace
 
     def hurry_after(
         self,
@@ -106,106 +145,302 @@ class KubeApi(Objects):
         """
         self._client.haste.stopped, self._client.haste.writes_end = stopped, writes_end
 
-    def get_pod(self, namespace: str, name: str, *, timeout: float = 5.0) -> dict[str, Any]:
-        """Return the Pod."""
-        return self.get("Pod", namespace, name, timeout=timeout)
+    @property
+    def server_time(self) -> float | None:
+        """The API server's clock when it last answered, in epoch seconds; None if it does not say.
 
-    def get_job(self, namespace: str, name: str, *, timeout: float = 5.0) -> dict[str, Any]:
-        """Return the whole Job, read through its status subresource."""
-        request = Request("GET", _JOB_STATUS, {"namespace": namespace, "name": name})
-        return self._requests.object("Job", request, timeout)
+        It is that of the times in its objects; ours may be another.
+        """
+        return self._client.server_time
 
-    def patch_job_status(
-        self, namespace: str, name: str, body: dict[str, Any], *, timeout: float = 5.0
+    def close(self) -> None:
+        """Close the idle connections. Watches and streams are closed by themselves."""
+        self._client.close()
+
+    def get(
+        self, kind: Kind, namespace: str | None, name: str, *, part: str = "", timeout: float = 5.0
     ) -> dict[str, Any]:
-        """Merge `body` into the Job's status and annotations (strategic merge); return the new Job.
+        """Return the object; through its subresource `part` where only that may be read."""
+        resource = _resource(kind)
+        request = Request("GET", *resource.one(namespace, name, part))
+        return self._client.object(resource.kind, request, timeout)
 
-        With `metadata.uid` in the body another Job of that name raises Gone, with
-        `metadata.resourceVersion` a write since the read raises Conflict; fields that a Job does
-        not have raise InvalidRequest.
-        """
-        names = {"namespace": namespace, "name": name}
-        query = {"fieldManager": FIELD_MANAGER, "fieldValidation": STRICT}
-        return self._requests.object(
-            "Job", Request("PATCH", _JOB_STATUS, names, query, body), timeout
-        )
-
-    def create_event(self, namespace: str, event: dict[str, Any], *, timeout: float = 5.0) -> None:
-        """Create an Event (events.k8s.io/v1). Conflict where there is one of that name."""
-        query = {"fieldManager": FIELD_MANAGER, "fieldValidation": STRICT}
-        names = {"namespace": namespace}
-        request = Request("POST", _NEW_EVENTS, names, query, event, JSON)
-        self._requests.answer(request, timeout)
-
-    def list_pods(
+    def create(
         self,
+        kind: Kind,
         namespace: str | None,
-        label_selector: str,
+        body: Mapping[str, Any],
         *,
-        limit: int = MOST_PODS,
-        timeout: float = 5.0,
-    ) -> list[dict[str, Any]]:
-        """Return the Pods with these labels (`KEY=VALUE,...`), sorted by name, at most `limit`.
+        dry_run: bool = False,
+        validation: str = STRICT,
+        timeout: float = 10.0,
+    ) -> dict[str, Any]:
+        """POST the object; return it as it was stored, or as it would be (`dry_run`).
 
-        None in a namespace that does not exist; `namespace` None means all.
+        Raises AlreadyExists where there is one of that name, NotFound without its namespace, and
+        Denied (a Forbidden) where a policy or a quota refuses it.
         """
-        return self.list_page("Pod", namespace, label_selector, limit=limit, timeout=timeout).items
+        resource = _resource(kind)
+        query = {"fieldManager": FIELD_MANAGER, "fieldValidation": validation}
+        if dry_run:
+            query["dryRun"] = "All"
+        request = Request("POST", *resource.path(namespace), query, dict(body), JSON)
+        return self._client.object(resource.kind, request, timeout)
 
-    def list_events(
-        self, namespace: str, field_selector: str, *, timeout: float = 5.0
-    ) -> list[dict[str, Any]]:
-        """Return the events with these fields, as `involvedObject.uid=...`, at most 500."""
-        page = self.list_page(
-            "Event", namespace, field_selector=field_selector, limit=MOST_EVENTS, timeout=timeout
+    def patch(
+        self,
+        kind: Kind,
+        namespace: str | None,
+        name: str,
+        body: dict[str, Any],
+        *,
+        part: str = "",
+        merge: Literal["strategic", "json"] = "strategic",
+        timeout: float = 5.0,
+    ) -> dict[str, Any]:
+        """Merge `body` into the object; return the new one.
+
+        With `metadata.uid` in the body another object of that name raises Gone, with
+        `metadata.resourceVersion` a write since the read raises Conflict; unknown fields, and more
+        than 256 KiB of annotations, raise InvalidRequest. In annotations None deletes.
+        """
+        resource = _resource(kind)
+        query = {"fieldManager": FIELD_MANAGER, "fieldValidation": STRICT}
+        request = Request(
+            "PATCH", *resource.one(namespace, name, part), query, body, _PATCHES[merge]
         )
-        return page.items
+        return self._client.object(resource.kind, request, timeout)
 
-    def read_log(self, namespace: str, name: str, container: str, *, timeout: float = 5.0) -> bytes:
-        """Return the end of a container's log, at most 100 lines and 64 KiB."""
-        query = {"container": container, "tailLines": "100", "limitBytes": str(LOG_BYTES)}
-        request = Request("GET", _LOG, {"namespace": namespace, "name": name}, query)
-        return self._requests.answer(request, timeout)
+    def delete(
+        self,
+        kind: Kind,
+        namespace: str | None,
+        name: str,
+        *,
+        uid: str | None = None,
+        grace: int | None = None,
+        timeout: float = 10.0,
+    ) -> None:
+        """Delete the object, and in the background what it owns.
 
-    def annotate_pod(
+        With `uid` another object of that name raises Conflict. `grace` is a Pod's grace
+        period in seconds instead of its own; a deletion under way it can only shorten. A return
+        means that the server has agreed: finalizers and grace periods may keep the object for a
+        while.
+        """
+        body: dict[str, Any] = {
+            "kind": "DeleteOptions",
+            "apiVersion": "v1",
+            # Without it the Pods of a Job are left behind.
+            "propagationPolicy": "Background",
+        }
+        if uid is not None:
+            body["preconditions"] = {"uid": uid}
+        if grace is not None:
+            body["gracePeriodSeconds"] = grace
+        request = Request("DELETE", *_resource(kind).one(namespace, name), {}, body, JSON)
+        for _ in self._client.pieces(request, timeout):
+            pass
+
+    def list_page(
+        self,
+        kind: Kind,
+        namespace: str | None,
+        label_selector: str = "",
+        *,
+        field_selector: str = "",
+        metadata_only: bool = False,
+        limit: int = PAGE,
+        more: str = "",
+        timeout: float = 10.0,
+    ) -> Page:
+        """Return the objects with these labels and fields, at most `limit` of them.
+
+        Where they are too large for one answer it asks again for half as many, each time with this
+        `timeout`, down to one; TooLarge where that is too large.
+
+        They lack `kind` and `apiVersion`, which the list says once. `more` of the page before
+        continues it; Expired where that took too long, and the list has to begin anew. A namespace
+        that does not exist has no objects.
+        """
+        resource = _resource(kind)
+        path, names = resource.path(namespace)
+        query = _given(
+            {"labelSelector": label_selector, "fieldSelector": field_selector, "continue": more}
+        )
+        # Whoever defines a kind may call its list as they like.
+        of_list = f"{kind}List" if isinstance(kind, str) else ""
+        accept = JSON
+        if metadata_only:
+            of_list, accept = _METADATA_LIST, _METADATA_ONLY
+        while True:
+            query["limit"] = str(limit)
+            request = Request("GET", path, names, query, accept=accept)
+            most = MAX_OBJECT if limit > 1 else MAX_ALONE
+            try:
+                found = self._client.object(of_list, request, timeout, most)
+                break
+            except TooLarge:
+                if limit == 1:
+                    raise
+                limit //= 2
+        items = found.get("items") or []
+        if not isinstance(items, list) or not all(isinstance(each, dict) for each in items):
+            raise Unavailable(f"the response is not a list of {resource.kind}s")
+        version, rest = (found["metadata"].get(key) for key in ("resourceVersion", "continue"))
+        return Page(
+            items,
+            version if isinstance(version, str) else "",
+            rest if isinstance(rest, str) else "",
+            min(2 * limit, PAGE),
+        )
+
+    def list_all(
+        self,
+        kind: Kind,
+        namespace: str | None,
+        label_selector: str = "",
+        *,
+        field_selector: str = "",
+        metadata_only: bool = False,
+        timeout: float = 10.0,
+    ) -> Iterator[dict[str, Any]]:
+        """Yield the objects with these labels and fields, page by page; `timeout` is for each."""
+        more, limit = "", PAGE
+        while True:
+            page = self.list_page(
+                kind,
+                namespace,
+                label_selector,
+                field_selector=field_selector,
+                metadata_only=metadata_only,
+                limit=limit,
+                more=more,
+                timeout=timeout,
+            )
+            yield from page.items
+            more, limit = page.more, page.limit
+            if not more:
+                return
+
+    def watch(
+        self,
+        kind: Kind,
+        namespace: str | None,
+        label_selector: str = "",
+        *,
+        field_selector: str = "",
+        resource_version: str = "",
+        server_timeout: int = 300,
+        silence: float = SILENCE,
+    ) -> Watch:
+        """Return a watch of the objects with these labels and fields.
+
+        It goes on from `resource_version` (of a list, an event or a bookmark), without one it
+        starts with all that there is. The server ends it after `server_timeout` seconds; `silence`
+        is how long nothing may come.
+        """
+        resource = _resource(kind)
+        query = _given(
+            {
+                "watch": "true",
+                "fieldSelector": field_selector,
+                "timeoutSeconds": str(server_timeout),
+                "allowWatchBookmarks": "true",
+                "labelSelector": label_selector,
+                "resourceVersion": resource_version,
+            }
+        )
+        request = Request("GET", *resource.path(namespace), query)
+        return Watch(self._client, resource.kind, request, silence)
+
+    def stream_log(
         self,
         namespace: str,
-        name: str,
-        annotations: Mapping[str, str | None],
+        pod: str,
+        container: str,
         *,
-        timeout: float = 5.0,
+        follow: bool = False,
+        tail_lines: int | None = None,
+        previous: bool = False,
+        stamped: bool = False,
+        since: str = "",
+        silence: float | None = 30.0,
+    ) -> LogStream:
+        """Return a container's log as a stream of bytes, with `follow` until the container ends.
+
+        `previous` is that before its last restart. With `stamped` each line has its time before it;
+        `since` is such a time, in whole seconds, with which the stream begins. `silence` is how
+        long nothing may come, in seconds; None means for ever.
+        """
+        query = _given(
+            {
+                "container": container,
+                "follow": "true" if follow else "",
+                "tailLines": "" if tail_lines is None else str(tail_lines),
+                "previous": "true" if previous else "",
+                "timestamps": "true" if stamped else "",
+                "sinceTime": since,
+            }
+        )
+        request = Request("GET", _POD_LOG, {"namespace": namespace, "name": pod}, query)
+        return LogStream(self._client, request, silence)
+
+    def read_log(
+        self,
+        namespace: str,
+        pod: str,
+        container: str,
+        query: Mapping[str, str],
+        *,
+        most: int = MAX_DOCUMENT,
+        timeout: float = 30.0,
+    ) -> Iterator[bytes]:
+        """Yield what there is of a container's log, in pieces, over a connection that is kept."""
+        names = {"namespace": namespace, "name": pod}
+        return self.read(
+            _POD_LOG, names, {"container": container, **query}, most=most, timeout=timeout
+        )
+
+    def read(
+        self,
+        path: str,
+        names: Mapping[str, str] = _NOTHING,
+        query: Mapping[str, str] = _NOTHING,
+        *,
+        accept: str = JSON,
+        most: int = MAX_DOCUMENT,
+        timeout: float = 30.0,
+    ) -> Iterator[bytes]:
+        """Yield the pieces of what is at a path; its placeholders are filled in with `names`."""
+        return self._client.pieces(Request("GET", path, names, query, accept=accept), timeout, most)
+
+    def document(
+        self,
+        path: str,
+        names: Mapping[str, str] = _NOTHING,
+        *,
+        accept: str = JSON,
+        timeout: float = 30.0,
     ) -> dict[str, Any]:
-        """Set these annotations of the Pod (JSON merge), None deletes; return the new Pod.
+        """Return the JSON object at a path."""
+        return decode_json(b"".join(self.read(path, names, accept=accept, timeout=timeout)))
 
-        All annotations of a Pod together may have 256 KiB: InvalidRequest beyond.
-        """
-        names = {"namespace": namespace, "name": name}
-        query = {"fieldManager": FIELD_MANAGER, "fieldValidation": STRICT}
-        body = {"metadata": {"annotations": dict(annotations)}}
-        return self._requests.object(
-            "Pod", Request("PATCH", _POD, names, query, body, JSON_MERGE), timeout
-        )
+    def server_version(self, *, timeout: float = 5.0) -> str:
+        """Return the API server's version, as `v1.34.1`. Everybody may ask for it."""
+        version = self.document("/version", timeout=timeout).get("gitVersion")
+        if not isinstance(version, str):
+            raise Unavailable("the response is not a version")
+        return version
 
-    def watch_pod(
-        self, namespace: str, name: str, *, server_timeout: int = 900, silence: float = SILENCE
-    ) -> Watch:
-        """Return a watch of one Pod that starts with its present state.
-
-        The server ends it after `server_timeout` seconds: long enough for most Jobs, since each
-        watch is a request. `silence` is how long nothing may come.
-        """
-        return self.watch(
-            "Pod",
-            namespace,
-            field_selector=f"metadata.name={name}",
-            server_timeout=server_timeout,
-            silence=silence,
-        )
-
-    def reading(self) -> "Reading":
-        """Return what reads whatever the server offers, with connections of its own."""
-        from reporter.kube.reading import Reading
-
-        return Reading(self._client)
+    def discover(self) -> Discovered:
+        """Return every resource once, and the groups whose server does not answer."""
+        found = [self.document(path, accept=_DISCOVERY) for path in ("/api", "/apis")]
+        if any(each.get("kind") != AGGREGATED for each in found):
+            raise InvalidRequest(
+                "the API server has no aggregated discovery; Kubernetes has it since version 1.27"
+            )
+        return discovered(found)
 
     def port_forward(
         self, namespace: str, name: str, port: int, *, timeout: float = 5.0
@@ -217,6 +452,14 @@ class KubeApi(Objects):
         from reporter.kube.port_forward import PortForward
 
         return PortForward(self._client, namespace, name, port, timeout=timeout)
+
+
+def _resource(kind: Kind) -> Resource:
+    return KINDS[kind] if isinstance(kind, str) else kind
+
+
+def _given(query: Mapping[str, str]) -> dict[str, str]:
+    return {key: value for key, value in query.items() if value}
 
 
 def _server_address(environ: Mapping[str, str]) -> str:

@@ -1,28 +1,28 @@
 """The official client: a lean import, credentials, and one request at a time.
 
 This is the only module that imports `kubernetes`. Nothing here knows a resource or what an answer
-means: that is done in `api.py` and `objects.py`, `stream.py` and `kube/answers.py`.
+means: that is done in `api.py`, `stream.py` and `answers.py`.
 """
 
 import importlib.util
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import partial
-from typing import Any, Self
+from typing import Any
 from urllib.parse import urlsplit
 
 from urllib3 import disable_warnings
 from urllib3.exceptions import HTTPError, InsecureRequestWarning
 
-from reporter.errors import KubeError, SettingsError, Unavailable
+from reporter.errors import KubeError, SettingsError, TooLarge, Unavailable
 from reporter.kube.answers import MAX_OBJECT, MAX_REFUSAL, decode_object, plain, refusal
-from reporter.kube.sockets import Cutoff, Haste, Pool
+from reporter.kube.sockets import Bounds, Cutoff, Haste, Pool
 
 
 @contextmanager
@@ -61,10 +61,8 @@ with _unopened(*_STAND_INS):
 
 
 JSON = "application/json"
-STRATEGIC_MERGE = "application/strategic-merge-patch+json"
-JSON_MERGE = "application/merge-patch+json"
-
 LONGEST_IDLE = 30.0  # seconds; a new connection costs about 10 ms
+_PIECE = 64 * 1024
 
 Patience = float | tuple[float, float | None]
 """Seconds for a whole request, or a pair for connecting and for each read (None: for ever)."""
@@ -79,7 +77,7 @@ class Request:
     names: Mapping[str, str]
     query: Mapping[str, str] = field(default_factory=dict)
     body: dict[str, Any] | None = None
-    content_type: str = STRATEGIC_MERGE
+    content_type: str = JSON
     accept: str = JSON
 
     def __str__(self) -> str:
@@ -87,65 +85,64 @@ class Request:
 
 
 class Client:
-    """One API server, with a token and a CA that are read again as they change.
+    """One API server: requests over connections that are kept, and `open` for other ones.
 
-    `server` is `https://HOST:PORT`. Files that are missing, empty or half-written are no reason to
-    fail here: every request tries to read them until it works.
+    `mounted` are arguments of the in-cluster loader: its token and CA are read again as they
+    change, and files that are missing, empty or half-written are no reason to fail here: every
+    request tries to read them until it works. Threads may share it.
     """
 
     def __init__(
-        self, server: str, *, ca_file: str | None, token_file: str | None, relax_x509_strict: bool
+        self, config: Any, mounted: dict[str, Any] | None = None, *, relax_x509_strict: bool = False
     ) -> None:
-        address = urlsplit(server)
-        if address.scheme != "https" or not address.hostname:
-            raise ValueError("server must be https://HOST:PORT")
+        self._config, self._mounted, self._stale = config, mounted, mounted is not None
         self._relax_x509_strict = relax_x509_strict
         self._lock = threading.Lock()
         self.haste = Haste()
-        self._config = Configuration(host=server, ssl_ca_cert=ca_file)
-        self._config.retries = False
-        self._config.proxy = None
-        self._loader: dict[str, Any] | None = None
-        if token_file is not None:
-            if ca_file is None:
-                raise ValueError("a token is only sent to a server whose CA is given")
-            self._loader = {
-                "token_filename": token_file,
-                "cert_filename": ca_file,
-                "environ": {
-                    SERVICE_HOST_ENV_NAME: address.hostname,
-                    SERVICE_PORT_ENV_NAME: str(address.port or 443),
-                },
-            }
-        self._stale = self._loader is not None
-
-    @classmethod
-    def configured(cls, config: Any, *, relax_x509_strict: bool = False) -> Self:
-        """Return the client of a loaded configuration, which renews its own credentials.
-
-        SettingsError for a server that is not reached by https.
-        """
-        try:
-            made = cls(
-                config.host, ca_file=None, token_file=None, relax_x509_strict=relax_x509_strict
-            )
-        except ValueError as error:
-            raise SettingsError([f"kubeconfig: {error}"]) from None
-        made._config = config
-        config.retries = False
-        if not config.verify_ssl:
-            # Whoever wrote insecure-skip-tls-verify need not be told with each request.
-            disable_warnings(InsecureRequestWarning)
-        return made
+        self.server_time: float | None = None  # what the newest answer is dated, epoch seconds
+        self._api = self.open()
+        self._used_at = time.monotonic()
 
     def open(self, cutoff: Cutoff | None = None) -> Any:
         """Return an ApiClient with a connection pool of its own, for one stream with a `cutoff`."""
         api = ApiClient(self._config)
         api.user_agent = "status-reporter"
-        haste = None if cutoff is not None else self.haste
-        pool = partial(Pool, self._relax_x509_strict, cutoff, haste)
-        api.rest_client.pool_manager.pool_classes_by_scheme = {"https": pool}
+        bounds = Bounds(self._relax_x509_strict, None if cutoff else self.haste, cutoff)
+        api.rest_client.pool_manager.pool_classes_by_scheme = {"https": partial(Pool, bounds)}
         return api
+
+    def object(
+        self, kind: str, request: Request, timeout: float, most: int = MAX_OBJECT
+    ) -> dict[str, Any]:
+        """Return the object of that kind that it is answered with."""
+        return decode_object(b"".join(self.pieces(request, timeout, most)), kind)
+
+    def pieces(self, request: Request, timeout: float, most: int = MAX_OBJECT) -> Iterator[bytes]:
+        """Yield what it is answered with, if that is success. TooLarge beyond `most` bytes.
+
+        `timeout` bounds all of it in seconds (connect and handshake at most 3 s).
+        """
+        now = time.monotonic()
+        if now > self._used_at + LONGEST_IDLE:
+            # Load balancers and firewalls forget idle connections without a word, and the first
+            # request after minutes of silence is often the verdict: it must not wait in vain.
+            self._api.rest_client.pool_manager.clear()
+        self._used_at = now
+        response = self.send(self._api, request, timeout)
+        with suppress(ValueError, OverflowError):
+            self.server_time = parsedate_to_datetime(response.headers.get("Date", "")).timestamp()
+        try:
+            if response.status not in {200, 201, 202}:
+                raise refused(request, response)
+            left = most
+            while data := _read(response, _PIECE):
+                left -= len(data)
+                if left < 0:
+                    raise TooLarge(f"the response is larger than {most} bytes")
+                yield data
+        finally:
+            # Read to its end, the connection is in the pool again; otherwise this ends it.
+            response.close()
 
     def send(self, api: Any, request: Request, timeout: Patience) -> Any:
         """Send it; return urllib3's response, unread. A 401 is tried once more with a fresh token.
@@ -155,7 +152,7 @@ class Client:
         started = time.monotonic()
         self.haste.begin(write=request.method == "PATCH")
         response = self._send_once(api, request, timeout)
-        if response.status == 401 and self._loader is not None:
+        if response.status == 401 and self._mounted is not None:
             response.close()
             self._stale = True
             if isinstance(timeout, int | float):
@@ -179,6 +176,10 @@ class Client:
         finally:
             api.close()
 
+    def close(self) -> None:
+        """Close the idle connections."""
+        self._api.close()
+
     def _send_once(self, api: Any, request: Request, timeout: Patience) -> Any:
         headers = {"Accept": request.accept}
         if request.body is not None:
@@ -197,7 +198,10 @@ class Client:
 
     def _prepared(self, api: Any, request: Request, headers: dict[str, str]) -> Any:
         try:
-            self._read_credentials()
+            with self._lock:
+                if self._stale and self._mounted is not None:
+                    InClusterConfigLoader(**self._mounted).load_and_set(self._config)
+                    self._stale = False
             return api.param_serialize(
                 request.method,
                 request.path,
@@ -211,66 +215,33 @@ class Client:
             self._stale = True
             raise Unavailable(f"no usable credentials: {type(error).__name__}") from None
 
-    def _read_credentials(self) -> None:
-        with self._lock:
-            if self._stale and self._loader is not None:
-                InClusterConfigLoader(**self._loader).load_and_set(self._config)
-                self._stale = False
 
+def mounted_client(
+    server: str, *, ca_file: str | None, token_file: str | None, relax_x509_strict: bool
+) -> Client:
+    """Return the client of `https://HOST:PORT`, with files as a Pod has them.
 
-class Requests:
-    """Requests over connections that are kept. Threads may use it at the same time.
-
-    `timeout` bounds all of a request in seconds (connect and handshake at most 3 s). Whatever is
-    not answered with success raises a KubeError.
+    ValueError for another form, and for a token without a CA.
     """
-
-    def __init__(self, client: Client, clock: Callable[[], float]) -> None:
-        self._client, self._clock = client, clock
-        self._api = client.open()
-        self._used_at = clock()
-        self.server_time: float | None = None  # what its newest answer is dated, epoch seconds
-
-    def object(
-        self, kind: str, request: Request, timeout: float, most: int = MAX_OBJECT
-    ) -> dict[str, Any]:
-        """Return the object of that kind that it is answered with; TooLarge beyond `most` bytes."""
-        return decode_object(self.answer(request, timeout, most), kind, most)
-
-    def answer(self, request: Request, timeout: float, most: int = MAX_OBJECT) -> bytes:
-        """Return what it is answered with, at most a byte more than `most`."""
-        now = self._clock()
-        if now > self._used_at + LONGEST_IDLE:
-            # Load balancers and firewalls forget idle connections without a word, and the first
-            # request after minutes of silence is often the verdict: it must not wait in vain.
-            self._api.rest_client.pool_manager.clear()
-        self._used_at = now
-        response = self._client.send(self._api, request, timeout)
-        with suppress(ValueError, OverflowError):
-            self.server_time = parsedate_to_datetime(response.headers.get("Date", "")).timestamp()
-        try:
-            if response.status not in {200, 201, 202}:
-                raise refused(request, response)
-            with transport():
-                return bytes(response.read(most + 1, decode_content=False))
-        finally:
-            # Read to its end, the connection is in the pool again; otherwise this ends it.
-            response.close()
-
-    def close(self) -> None:
-        """Close the idle connections."""
-        self._api.close()
+    host, port = _https(server)
+    config = Configuration(host=server, ssl_ca_cert=ca_file)
+    config.retries, config.proxy = False, None
+    mounted = None
+    if token_file is not None:
+        if ca_file is None:
+            raise ValueError("a token is only sent to a server whose CA is given")
+        mounted = {
+            "token_filename": token_file,
+            "cert_filename": ca_file,
+            "environ": {SERVICE_HOST_ENV_NAME: host, SERVICE_PORT_ENV_NAME: str(port)},
+        }
+    return Client(config, mounted, relax_x509_strict=relax_x509_strict)
 
 
-def refused(request: Request, response: Any) -> KubeError:
-    """Read an answer that is no success; return its error. Raises Unavailable if it breaks off."""
-    with transport():
-        data = response.read(MAX_REFUSAL, decode_content=False)
-    return refusal(str(request), response.status, response.headers, data, datetime.now(UTC))
-
-
-def load_kubeconfig(files: str, context: str | None) -> tuple[Any, str]:
-    """Return the configuration of a kubeconfig's context, and its namespace or nothing.
+def kubeconfig_client(
+    files: str, context: str | None, *, relax_x509_strict: bool
+) -> tuple[Client, str]:
+    """Return the client of a kubeconfig's context, and the context's namespace or nothing.
 
     A third of a second, as it needs all that the client's import leaves out, and as long as the
     credential program takes that it may name. Raises SettingsError.
@@ -283,7 +254,7 @@ def load_kubeconfig(files: str, context: str | None) -> tuple[Any, str]:
             raise SettingsError([f"no kubeconfig at {plain(files)}"])
         loader = KubeConfigLoader(merged, active_context=context, config_base_path=None)
         config = Configuration()
-        loader.load_and_set(config)
+        loader.load_and_set(config)  # which renews its own credentials
         namespace = loader.current_context["context"].get("namespace")
     except SettingsError:
         raise
@@ -292,7 +263,34 @@ def load_kubeconfig(files: str, context: str | None) -> tuple[Any, str]:
         raise SettingsError(
             [plain(f"kubeconfig {files}: {error or type(error).__name__}")]
         ) from None
-    return config, namespace if isinstance(namespace, str) else ""
+    try:
+        _https(config.host)
+    except ValueError as error:
+        raise SettingsError([f"kubeconfig: {error}"]) from None
+    config.retries = False
+    if not config.verify_ssl:
+        # Whoever wrote insecure-skip-tls-verify need not be told with each request.
+        disable_warnings(InsecureRequestWarning)
+    client = Client(config, relax_x509_strict=relax_x509_strict)
+    return client, namespace if isinstance(namespace, str) else ""
+
+
+def _https(server: str) -> tuple[str, int]:
+    address = urlsplit(server)
+    if address.scheme != "https" or not address.hostname:
+        raise ValueError("server must be https://HOST:PORT")
+    return address.hostname, address.port or 443
+
+
+def refused(request: Request, response: Any) -> KubeError:
+    """Read an answer that is no success; return its error. Raises Unavailable if it breaks off."""
+    data = _read(response, MAX_REFUSAL)
+    return refusal(str(request), response.status, response.headers, data, datetime.now(UTC))
+
+
+def _read(response: Any, most: int) -> bytes:
+    with transport():
+        return bytes(response.read(most, decode_content=False))
 
 
 @contextmanager

@@ -1,4 +1,7 @@
-"""What an API server offers, read from its aggregated discovery: one document for many groups."""
+"""Kinds of objects: those that the programs name, and what a server offers of its own.
+
+The latter is read from aggregated discovery, one document for many groups. Pure.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -42,6 +45,46 @@ class Resource:
         if namespace is not None and self.namespaced:
             path, names["namespace"] = f"{path}/namespaces/{{namespace}}", namespace
         return f"{path}/{{plural}}", names
+
+    def one(self, namespace: str | None, name: str, part: str = "") -> tuple[str, dict[str, str]]:
+        """Return the same of one object, or of a `part` of it: a subresource."""
+        path, names = self.path(namespace)
+        return f"{path}/{{name}}{f'/{part}' if part else ''}", names | {"name": name}
+
+
+def _kind(kind: str, group: str, plural: str, *, namespaced: bool = True) -> Resource:
+    return Resource(group, "v1", plural, kind, namespaced)
+
+
+_ACCESS = "authorization.k8s.io"
+_RBAC = "rbac.authorization.k8s.io"
+
+KINDS: Final = {
+    each.kind: each
+    for each in (
+        _kind("ConfigMap", "", "configmaps"),
+        _kind("Event", "", "events"),
+        _kind("Namespace", "", "namespaces", namespaced=False),
+        _kind("Node", "", "nodes", namespaced=False),
+        _kind("PersistentVolumeClaim", "", "persistentvolumeclaims"),
+        _kind("Pod", "", "pods"),
+        _kind("Secret", "", "secrets"),
+        _kind("Service", "", "services"),
+        _kind("ServiceAccount", "", "serviceaccounts"),
+        _kind("Deployment", "apps", "deployments"),
+        _kind("SelfSubjectAccessReview", _ACCESS, "selfsubjectaccessreviews", namespaced=False),
+        _kind("LocalSubjectAccessReview", _ACCESS, "localsubjectaccessreviews"),
+        _kind("CronJob", "batch", "cronjobs"),
+        _kind("Job", "batch", "jobs"),
+        _kind("NetworkPolicy", "networking.k8s.io", "networkpolicies"),
+        _kind("ClusterRole", _RBAC, "clusterroles", namespaced=False),
+        _kind("ClusterRoleBinding", _RBAC, "clusterrolebindings", namespaced=False),
+        _kind("Role", _RBAC, "roles"),
+        _kind("RoleBinding", _RBAC, "rolebindings"),
+    )
+}
+NEW_EVENT: Final = _kind("Event", "events.k8s.io", "events")
+"""Events are read as `Event` of the core group, which shows these too."""
 
 
 @dataclass(frozen=True, slots=True, order=True)

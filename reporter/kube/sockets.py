@@ -12,7 +12,9 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from urllib3 import HTTPSConnectionPool
 from urllib3.connection import HTTPSConnection
@@ -23,6 +25,8 @@ from reporter.common.dialing import SLICE_SECONDS, dial
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
+
+T = TypeVar("T")
 
 CONNECT_SECONDS = 3.0
 """Longest time for name, TCP connect and TLS handshake together."""
@@ -95,65 +99,74 @@ class Cutoff:
             self._held = None
 
 
-class _Socket(ssl.SSLSocket):
-    """Its timeout bounds everything that is read since it was set, not each read.
+@dataclass(frozen=True)
+class Bounds:
+    """What ends the connections of a pool: those of many requests have `haste`, a stream's not."""
+
+    relax_x509_strict: bool
+    haste: Haste | None = None
+    cutoff: Cutoff | None = None
+
+
+def _socket_class(haste: Haste | None) -> type[ssl.SSLSocket]:
+    """Return sockets whose timeout bounds everything that is read since it was set, not each read.
 
     urllib3 sets it once a request: a peer that sends one byte at a time cannot stretch the request.
+    The handshake is bounded too, in which nobody but the class can be told of `haste`.
     """
 
-    _until: float | None = None
+    class BoundedSocket(ssl.SSLSocket):
+        _until: float | None = None
 
-    def settimeout(self, value: float | None) -> None:
-        self._until = None if value is None else time.monotonic() + value
-        super().settimeout(value)
+        def settimeout(self, value: float | None) -> None:
+            self._until = None if value is None else time.monotonic() + value
+            super().settimeout(value)
 
-    def do_handshake(self, block: bool = False) -> None:
-        until = self._until
-        while True:
-            self._hold_out()
+        def do_handshake(self, block: bool = False) -> None:
+            self._in_time(partial(super().do_handshake, block))
+
+        def recv_into(
+            self, buffer: "WriteableBuffer", nbytes: int | None = None, flags: int = 0
+        ) -> int:
+            return self._in_time(partial(super().recv_into, buffer, nbytes, flags))
+
+        def _in_time(self, wait: Callable[[], T]) -> T:
+            """Wait in slices. Raises TimeoutError when there is no time left."""
+            until = self._until
+            while until is not None:
+                left = until - time.monotonic()
+                if haste is not None:
+                    left = min(left, haste.until() - time.monotonic())
+                if left <= 0:
+                    raise TimeoutError("timed out")
+                super().settimeout(left if haste is None else min(left, SLICE_SECONDS))
+                try:
+                    return wait()
+                except TimeoutError:
+                    continue
+                finally:
+                    self._until = until  # a handshake sets the timeout that it found
+            return wait()
+
+        def recv(self, buflen: int = 1024, flags: int = 0) -> bytes:
             try:
-                return super().do_handshake(block)
-            except TimeoutError:
-                continue
-            finally:
-                self._until = until  # the standard library sets the timeout that it found
+                return super().recv(buflen, flags)
+            except OSError as error:
+                # Before the handshake the standard library asks a peer that has gone for its last
+                # words, and forgets this socket, still open, when the answer is a reset.
+                if error.errno not in {errno.ENOTCONN, errno.EINVAL}:
+                    self.close()
+                raise
 
-    def recv_into(
-        self, buffer: "WriteableBuffer", nbytes: int | None = None, flags: int = 0
-    ) -> int:
-        while True:
-            self._hold_out()
-            try:
-                return super().recv_into(buffer, nbytes, flags)
-            except TimeoutError:
-                continue
+    return BoundedSocket
 
-    def _hold_out(self) -> None:
-        """Bound the next wait. Raises TimeoutError when there is no time left."""
-        if self._until is None:
-            return
-        haste: Haste | None = vars(self.context).get("haste")
-        until = self._until if haste is None else min(self._until, haste.until())
-        left = until - time.monotonic()
-        if left <= 0:
-            raise TimeoutError("timed out")
-        super().settimeout(left if haste is None else min(left, SLICE_SECONDS))
 
-    def recv(self, buflen: int = 1024, flags: int = 0) -> bytes:
-        try:
-            return super().recv(buflen, flags)
-        except OSError as error:
-            # Before the handshake the standard library asks a peer that has gone for its last
-            # words, and forgets this socket, still open, when the answer is a reset.
-            if error.errno not in {errno.ENOTCONN, errno.EINVAL}:
-                self.close()
-            raise
+_Unhurried = _socket_class(None)  # of every stream: a class costs a kilobyte
 
 
 class _Connection(HTTPSConnection):
-    relax_x509_strict = False
-    cutoff: Cutoff | None = None
-    haste: Haste | None = None
+    bounds: Bounds
+    socket_class: type[ssl.SSLSocket]
 
     def connect(self) -> None:
         # A context for each connection: a rotated ca.crt counts from the next connection on, and
@@ -162,23 +175,22 @@ class _Connection(HTTPSConnection):
         if not (self.ca_certs or self.ca_cert_dir or self.ca_cert_data):
             # As kubectl does for a cluster without a CA of its own.
             context.load_default_certs()
-        context.sslsocket_class = _Socket
-        # Where the socket finds it during the handshake, which is before anybody else has it.
-        vars(context)["haste"] = self.haste
-        if self.relax_x509_strict:
+        context.sslsocket_class = self.socket_class
+        if self.bounds.relax_x509_strict:
             context.verify_flags &= ~ssl.VERIFY_X509_STRICT
         self.ssl_context = context
         super().connect()
 
     def _new_conn(self) -> socket.socket:
-        """Connect as urllib3 does, but within our bounds and in the reach of `cutoff`."""
+        """Connect as urllib3 does, but within our bounds and in the reach of the cutoff."""
+        haste, cutoff = self.bounds.haste, self.bounds.cutoff
         patience = self.timeout if isinstance(self.timeout, int | float) else CONNECT_SECONDS
         until = time.monotonic() + min(patience, CONNECT_SECONDS)
 
         def left() -> float:
-            if self.cutoff is not None and self.cutoff.done:
+            if cutoff is not None and cutoff.done:
                 return 0.0
-            end = until if self.haste is None else min(until, self.haste.until())
+            end = until if haste is None else min(until, haste.until())
             return end - time.monotonic()
 
         try:
@@ -188,8 +200,8 @@ class _Connection(HTTPSConnection):
         except OSError as error:
             raise NewConnectionError(self, f"cannot connect to {self.host}: {error}") from error
         try:
-            if self.cutoff is not None:
-                self.cutoff.hold(sock)
+            if cutoff is not None:
+                cutoff.hold(sock)
             # The rest of the time is the handshake's.
             sock.settimeout(max(left(), 0.001))
         except OSError as error:
@@ -199,21 +211,14 @@ class _Connection(HTTPSConnection):
 
 
 class Pool(HTTPSConnectionPool):
-    """The connections to one server: of a single stream with a `cutoff`, else of many requests."""
+    """The connections to one server: of a single stream with a cutoff, else of many requests."""
 
     ConnectionCls = _Connection
 
-    def __init__(
-        self,
-        relax_x509_strict: bool,
-        cutoff: Cutoff | None,
-        haste: Haste | None,
-        *args: Any,
-        **kw: Any,
-    ):
+    def __init__(self, bounds: Bounds, *args: Any, **kw: Any):
         super().__init__(*args, **kw)
-        self._relax_x509_strict = relax_x509_strict
-        self._cutoff, self._haste = cutoff, haste
+        self._bounds = bounds
+        self._socket_class = _socket_class(bounds.haste) if bounds.haste else _Unhurried
 
     def dial(self, timeout: float) -> Any:
         """Return a TLS socket to the server, for another protocol than HTTP. Raises as urllib3."""
@@ -224,7 +229,6 @@ class Pool(HTTPSConnectionPool):
 
     def _new_conn(self) -> Any:
         connection = super()._new_conn()
-        if isinstance(connection, _Connection):
-            connection.relax_x509_strict = self._relax_x509_strict
-            connection.cutoff, connection.haste = self._cutoff, self._haste
+        assert isinstance(connection, _Connection)
+        connection.bounds, connection.socket_class = self._bounds, self._socket_class
         return connection

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from reporter.errors import AlreadyExists, Conflict, Denied, InvalidRequest, NotFound
-from reporter.kube.objects import WARN, Objects
+from reporter.kube.api import WARN, KubeApi
 
 T = TypeVar("T")
 
@@ -21,7 +21,7 @@ class LaunchRefused(Exception):
 class Asking:
     """Requests in one namespace; `threads` make them. All raise KubeError."""
 
-    def __init__(self, api: Objects, namespace: str, threads: Executor) -> None:
+    def __init__(self, api: KubeApi, namespace: str, threads: Executor) -> None:
         self._api, self._namespace, self._threads = api, namespace, threads
 
     async def call(self, call: Callable[[], T]) -> T:

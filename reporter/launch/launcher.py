@@ -16,11 +16,11 @@ from dataclasses import replace
 from typing import Any
 
 from reporter.common import log
+from reporter.common.log import RateLimitedLog
 from reporter.common.objects import section, text
-from reporter.common.rate_limited_log import RateLimitedLog
 from reporter.common.retry import next_delay
 from reporter.errors import KubeError, NotFound
-from reporter.kube.objects import Objects
+from reporter.kube.api import KubeApi
 from reporter.launch.calls import Asking
 from reporter.launch.cleanup import STATE_LOST
 from reporter.launch.decide import LONGEST_END, decide
@@ -64,7 +64,7 @@ class Launcher:
 
     def __init__(
         self,
-        api: Objects,
+        api: KubeApi,
         store: Store,
         plan: Plan,
         launch: Launch,

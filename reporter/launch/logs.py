@@ -17,7 +17,7 @@ from pathlib import Path
 
 from reporter.common import log
 from reporter.errors import InvalidRequest, KubeError, NotFound
-from reporter.kube.objects import Objects
+from reporter.kube.api import KubeApi
 from reporter.kube.stream import LogStream
 
 AT_ONCE = 8
@@ -40,7 +40,7 @@ class Logs:
 
     def __init__(
         self,
-        api: Objects,
+        api: KubeApi,
         namespace: str,
         folder: Path,
         staging: Path,

@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 from reporter.common.objects import section, text
 from reporter.common.retry import next_delay
 from reporter.errors import KubeError
-from reporter.kube.objects import Objects
+from reporter.kube.api import KubeApi
 from reporter.kube.stream import Watch
 
 Seen = TypeVar("Seen")
@@ -62,7 +62,7 @@ class Mirror(Generic[Seen]):
 
     def __init__(
         self,
-        api: Objects,
+        api: KubeApi,
         kind: Kind,
         read: Callable[[Mapping[str, Any]], Seen | None],
         changed: Callable[[], None],

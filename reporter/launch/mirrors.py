@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
-from reporter.kube.objects import Objects
+from reporter.kube.api import KubeApi
 from reporter.launch.mirror import Kind, Mirror
 from reporter.launch.seen import Refusal, SeenJob, SeenPod, read_event, read_job, read_pod
 from reporter.run.names import selector
@@ -21,7 +21,7 @@ class Mirrors:
 
     def __init__(
         self,
-        api: Objects,
+        api: KubeApi,
         namespace: str,
         run: str,
         launch: Launch,

@@ -19,7 +19,7 @@ from typing import Any
 from reporter.common.objects import section, text
 from reporter.common.retry import next_delay
 from reporter.errors import Conflict, KubeError
-from reporter.kube.objects import Objects
+from reporter.kube.api import KubeApi
 from reporter.launch.calls import Asking, LaunchRefused
 from reporter.launch.job import job, secret_name
 from reporter.launch.secrets import Secrets
@@ -59,7 +59,7 @@ class Requests:
 
     def __init__(
         self,
-        api: Objects,
+        api: KubeApi,
         place: RunLocation,
         plan: Plan,
         launch: Launch,

@@ -1,7 +1,7 @@
 """What keeps the launcher from its work, by what it was doing: for people, and in the log."""
 
 from reporter.common import log
-from reporter.common.rate_limited_log import RateLimitedLog
+from reporter.common.log import RateLimitedLog
 from reporter.errors import KubeError
 from reporter.launch.mirror import Lost
 from reporter.run.clock import RunClock

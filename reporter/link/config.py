@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from reporter.common.host_name import is_host
+from reporter.common.text import is_host
 from reporter.errors import ReporterError
 from reporter.link import pem
 from reporter.link.environment import GLOBAL, VARIABLES, read

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from reporter.common.service_links import is_service_link, service_link_ignored
+from reporter.common.defaults import is_service_link, service_link_ignored
 
 GLOBAL = "global"
 """The node of a plugin that runs once for the whole cluster."""

@@ -80,7 +80,7 @@ def run(options: argparse.Namespace) -> int:
 def _lint(
     files: Sequence[File], options: argparse.Namespace
 ) -> tuple[list[LocatedFinding], list[Checked]]:
-    from reporter.sidecar.settings import complaints
+    from reporter.sidecar.settings import Settings
 
     jobs = {
         (file.name, at): list(read_jobs(each.value, each.place, options.namespace or ""))
@@ -96,7 +96,7 @@ def _lint(
         if options.cluster
         else {}
     )
-    world = World(complaints, Rights(objects), denied)
+    world = World(Settings.complaints, Rights(objects), denied)
     rules = [rule for rule in RULES if rule.id not in options.ignore]
     found, checked = list[LocatedFinding](), list[Checked]()
     for file in files:

@@ -4,8 +4,7 @@ import posixpath
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from reporter.common.objects import items, number, section, text
-from reporter.common.quantity import quantity
+from reporter.common.objects import items, number, quantity, section, text
 from reporter.inject.container import guaranteed, limited
 from reporter.inject.transform import AUTOMOUNT
 from reporter.lint.case import Case, Hit, shown

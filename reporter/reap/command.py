@@ -75,7 +75,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         type=_port,
         default=None,
         metavar="PORT",
-        help="with --watch: serve /metrics and /livez on this port",
+        help="with --watch: serve /metrics, /livez, /readyz and /healthz on this port",
     )
     show.arguments(parser, FORMS)
     cluster_arguments(parser, everywhere=True)

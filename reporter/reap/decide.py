@@ -10,8 +10,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from reporter.common.objects import Object, items, moment, section, stamp, text
-from reporter.jobs.finding import true_condition
+from reporter.common.objects import Object, View, items, moment, section, stamp, text
 from reporter.jobs.job import ENDED, written_verdicts
 from reporter.jobs.setting import LABEL, Setup, find_setups
 from reporter.verdict import rows
@@ -159,7 +158,7 @@ def conditions_owed(job: Object) -> list[Owed]:
     for written in written_verdicts(job):
         if written.type not in known:
             known[written.type] = _owed(written.type, unnamed[0] if unnamed else None)
-    labelled = text(section(job, "metadata", "labels"), LABEL) in set(Form)
+    labelled = text(View(job).labels, LABEL) in set(Form)
     if labelled and not setups and not known:
         known[DEFAULT_TYPE] = Owed(DEFAULT_TYPE)
     return list(known.values())
@@ -179,17 +178,15 @@ def _hides_type(container: Object) -> bool:
 
 def ended_at(job: Object) -> float | None:
     """Return when the Job itself was over: epoch seconds, 0 where it does not say; None before."""
-    over = true_condition(job, *ENDED)
+    over = View(job).condition(*ENDED, status="True")
     return (moment(over, "lastTransitionTime") or 0.0) if over else None
 
 
 def node_look(node: Object, now: float, settle: float) -> NodeLook:
     """Return whether a node's kubelet is heard of: its silence shows as Ready=Unknown."""
-    for condition in items(section(node, "status"), "conditions"):
-        if text(condition, "type") == "Ready" and text(condition, "status") == "Unknown":
-            since = moment(condition, "lastTransitionTime") or 0.0
-            return NodeLook.SILENT if now >= since + settle else NodeLook.ALIVE
-    return NodeLook.ALIVE
+    unknown = View(node).condition("Ready", status="Unknown")
+    since = moment(unknown, "lastTransitionTime") or 0.0
+    return NodeLook.SILENT if unknown and now >= since + settle else NodeLook.ALIVE
 
 
 def job_keeps(job: Object, standing: Standing, now: float, settle: float) -> Why | None:
@@ -280,7 +277,7 @@ def _last_seen(scene: Scene) -> Pod:
                 "name": note.attempt.pod if note else UNKNOWN_POD,
                 "uid": note.attempt.pod_uid if note else "",
                 "creationTimestamp": "" if created is None else stamp(created),
-                "annotations": section(template, "metadata", "annotations"),
+                "annotations": View(template).annotations,
             },
             "spec": section(template, "spec"),
             "status": {"containerStatuses": [shown]},
@@ -318,7 +315,7 @@ def _last_word(scene: Scene, note: Note | None, facts: Pod, *, gone: bool) -> Re
         return None
     standing, details = scene.standing, None
     if note.row == "R":
-        annotations = section(scene.job, "metadata", "annotations")
+        annotations = View(scene.job).annotations
         details = text(annotations, details_key(scene.owed.type)) or None
     return Report(note.row, standing.status, standing.reason, standing.message, details)
 

@@ -22,11 +22,11 @@ class ReaperMetrics:
         self._failures = own.counter(
             "failures", "Jobs that could not be read or updated; the next pass tries again."
         )
-        self._passed_at = own.fact(
-            "last_pass_timestamp_seconds", "When the last complete pass ended."
-        )
-        self._open = own.fact(
-            "open_jobs", "Jobs without a final verdict after the last complete pass."
+        own.facts(
+            {
+                "last_pass_timestamp_seconds": "When the last complete pass ended.",
+                "open_jobs": "Jobs without a final verdict after the last complete pass.",
+            }
         )
 
     def reaped(self, reason: str) -> None:
@@ -40,8 +40,7 @@ class ReaperMetrics:
             self._passes.labels("done" if done else "failed").inc()
             self._failures.inc(failures)
             if done:
-                self._own.know(self._open, waiting)
-                self._own.know(self._passed_at, now)
+                self._own.know(open_jobs=waiting, last_pass_timestamp_seconds=now)
 
     def page(self, accept: str) -> Page:
         """Render all of it."""

@@ -16,7 +16,7 @@ from reporter.cli.cluster import TIMEOUT
 from reporter.common.objects import Object, section, text
 from reporter.errors import Conflict, Forbidden, Gone, KubeError, NotFound, Unavailable
 from reporter.jobs.job import newest_pod, pods_selector
-from reporter.kube.objects import PAGE
+from reporter.kube.api import PAGE
 from reporter.reap.decide import (
     NewestPod,
     NodeLook,
@@ -219,15 +219,22 @@ class _Watched:
     pause: Callable[[], None]
     job: dict[str, Any] = field(default_factory=dict)
 
-    def get_job(self, namespace: str, name: str, *, timeout: float = 5.0) -> dict[str, Any]:
-        """Return the Job. Raises KubeError."""
+    def get(
+        self, kind: str, namespace: str, name: str, *, part: str, timeout: float
+    ) -> dict[str, Any]:
         self.pause()
-        self.job = self.api.get_job(namespace, name, timeout=timeout)
+        self.job = self.api.get(kind, namespace, name, part=part, timeout=timeout)
         return self.job
 
-    def patch_job_status(
-        self, namespace: str, name: str, body: dict[str, Any], *, timeout: float = 5.0
+    def patch(
+        self,
+        kind: str,
+        namespace: str,
+        name: str,
+        body: dict[str, Any],
+        *,
+        part: str,
+        timeout: float,
     ) -> dict[str, Any]:
-        """Return the Job as patched. Raises KubeError."""
         self.pause()
-        return self.api.patch_job_status(namespace, name, body, timeout=timeout)
+        return self.api.patch(kind, namespace, name, body, part=part, timeout=timeout)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
 
-from reporter.common.host_name import is_host
+from reporter.common.text import is_host
 
 LONGEST_URL: Final = 16 * 1024
 

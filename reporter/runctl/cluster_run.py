@@ -8,16 +8,14 @@ import argparse
 import shlex
 import socket
 from collections.abc import Iterable
-from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from reporter.cli.cluster import TIMEOUT, open_cluster, words
 from reporter.cli.exits import CannotTell
-from reporter.common.objects import Object, items, number, section, text
+from reporter.common.objects import Object, View, items, number, section, text
 from reporter.common.text import clean
 from reporter.errors import Forbidden, KubeError, NotFound
-from reporter.kube.resources import Resource
 from reporter.run.from_annotations import of_reading
 from reporter.run.names import RUN_LABEL, is_run_name, selector
 from reporter.run.pod_status import Reading, ReadOutcome
@@ -33,7 +31,6 @@ if TYPE_CHECKING:
     from reporter.kube.port_forward import PortForward
 
 NO_POD: Final = "its aggregator has no Pod"
-PLANS: Final = Resource("", "v1", "configmaps", "ConfigMap", namespaced=True)
 _NO_RESULTS: Final = """\
 results are not available: {why}
 Request permission to create port-forwards (pods/portforward: create, get), or specify the status
@@ -125,8 +122,7 @@ class ByCluster:
         running = text(section(pod, "status"), "phase") == "Running"
         if self._refused or port is None or not running:
             return False
-        metadata = section(pod, "metadata")
-        namespace, name = text(metadata, "namespace"), text(metadata, "name")
+        namespace, name = View(pod).namespace, View(pod).name
 
         def dial(timeout: float) -> socket.socket:
             try:
@@ -204,13 +200,12 @@ class ByCluster:
             raise CannotTell(f"run {run} was deleted") from None
         except KubeError:
             return ""
-        for each in items(section(found, "status"), "conditions"):
-            if text(each, "type") in {"Complete", "Failed"} and text(each, "status") == "True":
-                said = clean(text(each, "message"), 512)
-                raise CannotTell(
-                    f"the aggregator has ended (job/{run}: {text(each, 'type').lower()}"
-                    f"{f': {said}' if said else ''}) without the status of the run"
-                )
+        if ended := View(found).condition("Complete", "Failed", status="True"):
+            said = clean(text(ended, "message"), 512)
+            raise CannotTell(
+                f"the aggregator has ended (job/{run}: {text(ended, 'type').lower()}"
+                f"{f': {said}' if said else ''}) without the status of the run"
+            )
         return f"run {run}: {NO_POD}"
 
     def _is_planned(self, timeout: float) -> bool:
@@ -262,14 +257,14 @@ class ByCluster:
 
     def _plan_anywhere(self, timeout: float) -> str:
         """Return the namespace of the newest plan of the run; nothing where none is seen."""
-        from reporter.kube.reading import Ask
-
         if self._no_plans:
             return ""
-        wanted = Ask(PLANS, metadata_only=True, label_selector=selector(self._run))
         try:
-            with closing(self._api.reading()) as reading:
-                listed = list(reading.every(wanted, timeout=timeout))
+            listed = list(
+                self._api.list_all(
+                    PLAN, None, selector(self._run), metadata_only=True, timeout=timeout
+                )
+            )
         except Forbidden as error:
             self._no_plans = _ONLY_PODS.format(words(error))
             return ""
@@ -376,7 +371,7 @@ def _has_rest(api: "KubeApi", namespace: str, run: str) -> bool:
 
 def _is_created_by(api: "KubeApi", namespace: str, run: str) -> bool:
     found = api.get("Namespace", None, namespace, timeout=TIMEOUT)
-    return text(section(found, "metadata", "annotations"), CREATED_BY) == run
+    return text(View(found).annotations, CREATED_BY) == run
 
 
 def _has_rights(api: "KubeApi", namespace: str, run: str) -> bool:
@@ -384,14 +379,14 @@ def _has_rights(api: "KubeApi", namespace: str, run: str) -> bool:
 
 
 def _is_of(found: Object, run: str) -> bool:
-    return text(section(found, "metadata", "labels"), RUN_LABEL) == run
+    return text(View(found).labels, RUN_LABEL) == run
 
 
 def _launched(pod: Object) -> Launched | None:
     """Return the run that was launched with that Pod; None where it was deployed by hand."""
-    metadata = section(pod, "metadata")
-    run = text(section(metadata, "labels"), RUN_LABEL)
-    return Launched(text(metadata, "namespace"), run) if run else None
+    view = View(pod)
+    run = text(view.labels, RUN_LABEL)
+    return Launched(view.namespace, run) if run else None
 
 
 def _status_port(pod: Object) -> tuple[str, int | None]:

@@ -42,13 +42,10 @@ def with_snapshot(spec: RunSpec, options: argparse.Namespace, api: "KubeApi") ->
         options.error(
             "\n".join(f"--plugin-env {PLUGIN}.SNAPSHOT_NAMESPACES: {each}" for each in gone)
         )
-    reading = api.reading()
     try:
-        found = reading.discover()
+        found = api.discover()
     except KubeError as error:
         raise CannotTell(f"cannot list the cluster's API resources: {said(error)}") from None
-    finally:
-        reading.close()
     for each in found.troubles:
         tell(f"{each.group}/{each.version} is left out of the snapshot: {each.text}")
     granted = rights(choose(found.resources, chosen).chosen, chosen)

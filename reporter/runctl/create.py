@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from reporter.cli.cluster import TIMEOUT, words
 from reporter.cli.interrupt import termination_too
 from reporter.cli.output import tell
-from reporter.common.objects import Object, section, text
+from reporter.common.objects import Object, View, section, text
 from reporter.common.retry import next_delay
 from reporter.errors import Conflict, Forbidden, KubeError, NotFound, Unavailable
 from reporter.runctl.cluster_run import place_words
@@ -53,7 +53,7 @@ class _Posted:
 
     @property
     def name(self) -> str:
-        return text(section(self.wanted, "metadata"), "name")
+        return View(self.wanted).name
 
 
 def start(
@@ -148,7 +148,7 @@ class Creation:
             name = display_name(each, self._namespace)
             posted = _Posted(each, namespace_of(each, self._namespace), name)
             self._posted.append(posted)
-            posted.uid = _uid(self._create(posted))
+            posted.uid = View(self._create(posted)).uid
 
     def deleted(self) -> bool:
         """Return whether the plan that was made has gone: the run is being deleted.
@@ -162,7 +162,7 @@ class Creation:
             return True
         except KubeError:
             return False
-        return _uid(found) != plan.uid or "deletionTimestamp" in section(found, "metadata")
+        return View(found).uid != plan.uid or View(found).deleting
 
     def undo(self) -> list[str]:
         """Delete what was made, the last first; return what is still there and why.
@@ -220,7 +220,7 @@ class Creation:
                     said = f"already exists ({words(unseen)})"
                     raise self._refused(posted, said, lost=lost) from None
                 continue
-            if "deletionTimestamp" not in section(existing, "metadata"):
+            if not View(existing).deleting:
                 if created_by(existing) == self._token:
                     return existing
                 said = f"{words(trouble)}; {advice(posted.wanted)}"
@@ -266,7 +266,7 @@ class Creation:
         """Look whether it was made; return whether that is known now."""
         for _ in range(2):  # whoever did not answer before may still not
             with suppress(KubeError):
-                posted.uid = _uid(self._ours(posted) or {})
+                posted.uid = View(self._ours(posted) or {}).uid
                 return True
         return False
 
@@ -274,7 +274,3 @@ class Creation:
         metadata = section(wanted, "metadata")
         annotations = {**section(metadata, "annotations"), CREATION: self._token}
         return {**wanted, "metadata": {**metadata, "annotations": annotations}}
-
-
-def _uid(found: Object) -> str:
-    return text(section(found, "metadata"), "uid")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from reporter.cli import cluster
 from reporter.cli.exits import GOOD, CannotTell
 from reporter.cli.output import tell
-from reporter.common.objects import items, section, text
+from reporter.common.objects import View, items, section, text
 from reporter.common.retry import next_delay
 from reporter.common.text import clean
 from reporter.errors import InvalidRequest, KubeError, NotFound, Unavailable
@@ -138,7 +138,7 @@ class Logs:
         for pod in self._api.list_all("Pod", self._namespace, selector(self._run)):
             if not self._wanted(pod):
                 continue
-            name = text(section(pod, "metadata"), "name")
+            name = View(pod).name
             for kind in _STATUSES:
                 for container in items(section(pod, "status"), kind):
                     begun = "waiting" not in section(container, "state")
@@ -196,7 +196,7 @@ class Logs:
     def _seen(self, container: _Container) -> "_Seen":
         """Return what has become of the container; while nobody says, that it runs."""
         try:
-            pod = self._api.get_pod(self._namespace, container.pod, timeout=cluster.TIMEOUT)
+            pod = self._api.get("Pod", self._namespace, container.pod, timeout=cluster.TIMEOUT)
         except NotFound:
             return _Seen.GONE
         except KubeError:

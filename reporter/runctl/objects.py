@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, Final
 
-from reporter.common.objects import Object, section, text
+from reporter.common.objects import Object, View, section, text
 from reporter.launch.job import secret_names
 from reporter.run import names
 from reporter.run.plan import Key, plan_document
@@ -34,20 +34,18 @@ def namespace_of(found: Object, namespace: str) -> str | None:
     """Return the namespace of an object of a run in `namespace`; None where it has none."""
     if text(found, "kind") in _NOT_NAMESPACED:
         return None
-    return text(section(found, "metadata"), "namespace") or namespace
+    return View(found).namespace or namespace
 
 
 def display_name(found: Object, namespace: str = "") -> str:
     """Return kind and name as other commands print them, and where it is if that is elsewhere."""
-    metadata = section(found, "metadata")
-    name = f"{text(found, 'kind').lower()}/{text(metadata, 'name')}"
-    own = text(metadata, "namespace")
+    name, own = f"{text(found, 'kind').lower()}/{View(found).name}", View(found).namespace
     return f"{name} in namespace {own}" if own and namespace and own != namespace else name
 
 
 def created_by(found: Object) -> str:
     """Return what the command has drawn at random that has made an object."""
-    return text(section(found, "metadata", "annotations"), CREATION)
+    return text(View(found).annotations, CREATION)
 
 
 def objects(spec: RunSpec) -> list[dict[str, Any]]:
@@ -133,7 +131,7 @@ def _plan(spec: RunSpec) -> dict[str, str]:
 
 def _elsewhere(spec: RunSpec) -> dict[str, str] | None:
     """Say where else objects are: who deletes the run may not be able to search all namespaces."""
-    places = (text(section(each, "metadata"), "namespace") for each in spec.extra)
+    places = (View(each).namespace for each in spec.extra)
     found = dict.fromkeys(each or names.CLUSTER for each in places if each != spec.namespace)
     return {names.ELSEWHERE: ",".join(found)} if found else None
 

@@ -7,7 +7,7 @@ The Pod Security Standards of Kubernetes 1.34: `restricted` unless something nee
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Literal
 
-from reporter.common.objects import Object, items, section, text
+from reporter.common.objects import Object, View, items, section, text
 from reporter.run.definition import Definition
 
 Level = Literal["restricted", "baseline", "privileged"]
@@ -91,7 +91,7 @@ def _needs_privileged(
     yield from (name for name in ("hostNetwork", "hostPID", "hostIPC") if spec.get(name))
     if any("hostPath" in volume for volume in items(spec, "volumes")):
         yield "hostPath"
-    annotations = section(template, "metadata", "annotations")
+    annotations = View(template).annotations
     if any(
         name.startswith(_APPARMOR) and not _apparmor(str(value))
         for name, value in annotations.items()

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from reporter.cli.cluster import TIMEOUT, words
-from reporter.common.objects import Object, items, section, text
+from reporter.common.objects import Object, View, items, section, text
 from reporter.errors import AlreadyExists, Forbidden, KubeError, NotFound
 from reporter.launch.job import job
 from reporter.run.names import RUN_LABEL
@@ -132,7 +132,7 @@ def _check_namespace(api: "KubeApi", wanted: Object) -> tuple[str, bool]:
 
     One of that name that is being deleted is waited for, so nothing speaks against it.
     """
-    name = text(section(wanted, "metadata"), "name")
+    name = View(wanted).name
     try:
         api.create("Namespace", None, wanted, dry_run=True, timeout=TIMEOUT)
     except AlreadyExists as error:
@@ -140,7 +140,7 @@ def _check_namespace(api: "KubeApi", wanted: Object) -> tuple[str, bool]:
             standing = api.get("Namespace", None, name, timeout=TIMEOUT)
         except KubeError:
             standing = {}
-        going = "deletionTimestamp" in section(standing, "metadata")
+        going = View(standing).deleting
         return "" if going else f"{display_name(wanted)}: {words(error)}; {advice(wanted)}", False
     except KubeError as error:
         instead = INSTEAD if isinstance(error, Forbidden) else ""
@@ -160,11 +160,7 @@ def advice(wanted: Object) -> str:
 def _pods(spec: RunSpec, made: Sequence[Object]) -> Iterator[tuple[str, Object, Object | None]]:
     """Yield whose they are, as `plugin cis`, a Pod of the aggregator and of each plugin, and what
     will make it, where that is no object of its own."""
-    own = {
-        text(section(each, "metadata"), "name")
-        for each in made
-        if text(each, "kind") == "ServiceAccount"
-    }
+    own = {View(each).name for each in made if text(each, "kind") == "ServiceAccount"}
     for each in made:
         if text(each, "kind") == "Job":
             yield "the aggregator", _pod_of(each, own), None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from reporter.cli.cluster import TIMEOUT, words
 from reporter.cli.exits import USAGE
-from reporter.common.objects import Object, items, number, section, text
+from reporter.common.objects import Object, View, items, number, section, text
 from reporter.errors import Forbidden, KubeError
 from reporter.jobs.check_pod import PodView, check_pod
 from reporter.jobs.finding import Finding, Weight
@@ -25,6 +25,7 @@ _PAUSE = 0.25  # seconds between two looks, and after the first seconds
 _LATER = 1.0
 _SETTLED = 5.0  # seconds after which a Pod that cannot be scheduled is worth a word
 _UNPULLED = 45.0
+_MOST_EVENTS = 500
 """Seconds after which an image that cannot be pulled is not waited for any longer.
 
 The kubelet tries it again after 10 s and after 20 s more, and shows the failure until the image is
@@ -120,13 +121,9 @@ def _end(pod: Object, *, exits: bool) -> list[str] | None:
     code, said = _exit_code(pod), _complaints(pod, "state")
     if code == USAGE and (said or exits):  # for good: its settings are wrong, as the URL may be
         return said or ["its settings are not valid"]
-    going = "deletionTimestamp" in section(pod, "metadata")
-    ready = any(
-        text(each, "type") == "Ready" and text(each, "status") == "True"
-        for each in items(section(pod, "status"), "conditions")
-    )
+    ready = bool(View(pod).condition("Ready", status="True"))
     verdict = exits and code in {0, 1}
-    return [] if not going and (ready or verdict) else None
+    return [] if not View(pod).deleting and (ready or verdict) else None
 
 
 def _exit_code(pod: Object) -> int | None:
@@ -151,7 +148,7 @@ def _in_the_way(api: "KubeApi", spec: RunSpec, pod: Object | None, now: float) -
             if text(event, "reason") == "FailedCreate":
                 yield Finding("refused", Weight.PROBLEM, text(event, "message"))
         return
-    uid = text(section(pod, "metadata"), "uid")
+    uid = View(pod).uid
     events = _events(api, spec.namespace, f"involvedObject.uid={uid}")
     for finding in check_pod(PodView(pod, now, events)):
         if finding.weight is not Weight.INFO:
@@ -160,7 +157,9 @@ def _in_the_way(api: "KubeApi", spec: RunSpec, pod: Object | None, now: float) -
 
 def _events(api: "KubeApi", namespace: str, selected: str) -> list[dict[str, Any]]:
     try:
-        return api.list_events(namespace, selected, timeout=TIMEOUT)
+        return api.list_page(
+            "Event", namespace, field_selector=selected, limit=_MOST_EVENTS, timeout=TIMEOUT
+        ).items
     except Forbidden:
         return []  # the Pod says enough
 

@@ -8,13 +8,12 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from reporter.cli.cluster import TIMEOUT, words
 from reporter.cli.output import tell
-from reporter.common.objects import Object, items, section, text
+from reporter.common.objects import Object, View, section, text
 from reporter.errors import Conflict, Forbidden, KubeError, NotFound
 from reporter.kube.resources import Resource
 from reporter.run.names import (
@@ -30,7 +29,6 @@ from reporter.runctl.spec import CREATED_BY, EVERY_RUN
 
 if TYPE_CHECKING:
     from reporter.kube.api import KubeApi
-    from reporter.kube.reading import Reading
 
 PATIENCE: Final = 120.0
 _PAUSE: Final = 0.25
@@ -130,10 +128,10 @@ class Removal:
             found = self._api.get("Namespace", None, self._namespace, timeout=TIMEOUT)
         except KubeError:
             return []  # a user without permission to see it did not make it
-        if text(section(found, "metadata", "annotations"), CREATED_BY) != self._run:
+        if text(View(found).annotations, CREATED_BY) != self._run:
             return []
         name = f"namespace/{self._namespace}"
-        if why := _in_the_way(self._api.reading(), self._namespace, self._run):
+        if why := _in_the_way(self._api, self._namespace, self._run):
             return [f"{name}: {why}"]
         return self._until_gone(self._own_namespace)
 
@@ -240,9 +238,9 @@ class _Found:
     def __init__(self, found: Object, namespace: str, grace: int | None) -> None:
         self.kind, self.creation = text(found, "kind"), created_by(found)
         self.place, self.shown = namespace_of(found, namespace), display_name(found, namespace)
-        self._metadata = section(found, "metadata")
-        self.name, self.uid = text(self._metadata, "name"), text(self._metadata, "uid")
-        self.deleting = bool(text(self._metadata, "deletionTimestamp"))
+        view = View(found)
+        self._metadata = view.metadata
+        self.name, self.uid, self.deleting = view.name, view.uid, view.deleting
         self._node = text(section(found, "spec"), "nodeName") if self.kind == "Pod" else ""
         # The rest of a plugin's period is for an upload, and nobody takes one any more.
         self.grace = (grace or own_grace(found)) if self.kind == "Pod" else None
@@ -322,48 +320,44 @@ class RightsElsewhere:
                 plan = self._api.get(PLAN, self._namespace, self._run, timeout=TIMEOUT)
             except (NotFound, Forbidden):
                 plan = {}
-            said = text(section(plan, "metadata", "annotations"), ELSEWHERE)
+            said = text(View(plan).annotations, ELSEWHERE)
             self._named = list(filter(None, said.split(",")))
         return self._named
 
 
-def _in_the_way(reading: "Reading", namespace: str, run: str) -> str:
+def _in_the_way(api: "KubeApi", namespace: str, run: str) -> str:
     """Say what else than the run is in its namespace, or why that is not known.
 
     Objects of every kind that the API server has, as it says itself.
     """
-    with closing(reading):
+    try:
+        offered = api.discover()
+    except KubeError as error:
+        return f"cannot tell what else is in it: {words(error)}"
+    for trouble in offered.troubles:
+        return f"cannot tell what else is in it: {trouble.group}: {trouble.text}"
+    kinds = [
+        each
+        for each in offered.resources
+        if each.namespaced and each.verbs >= _NEEDED and each.kind != "Event"
+    ]
+    namespaced = {(each.group, each.kind) for each in kinds}
+    found: list[str] = []
+    hidden: list[str] = []
+
+    def look(resource: Resource) -> None:
         try:
-            offered = reading.discover()
+            for each in api.list_all(resource, namespace, metadata_only=True, timeout=TIMEOUT):
+                if not belongs(each, run, namespace) and _is_own(each, resource, namespaced):
+                    name = View(each).name
+                    found.append(f"{resource.kind.lower()}/{name}")
+        except NotFound:
+            pass  # the kind has gone meanwhile
         except KubeError as error:
-            return f"cannot tell what else is in it: {words(error)}"
-        for trouble in offered.troubles:
-            return f"cannot tell what else is in it: {trouble.group}: {trouble.text}"
-        kinds = [
-            each
-            for each in offered.resources
-            if each.namespaced and each.verbs >= _NEEDED and each.kind != "Event"
-        ]
-        namespaced = {(each.group, each.kind) for each in kinds}
-        found: list[str] = []
-        hidden: list[str] = []
+            hidden.append(f"{resource.name}: {words(error)}")
 
-        def look(resource: Resource) -> None:
-            from reporter.kube.reading import Ask
-
-            wanted = Ask(resource, namespace, metadata_only=True)
-            try:
-                for each in reading.every(wanted, timeout=TIMEOUT):
-                    if not belongs(each, run, namespace) and _is_own(each, resource, namespaced):
-                        name = text(section(each, "metadata"), "name")
-                        found.append(f"{resource.kind.lower()}/{name}")
-            except NotFound:
-                pass  # the kind has gone meanwhile
-            except KubeError as error:
-                hidden.append(f"{resource.name}: {words(error)}")
-
-        with ThreadPoolExecutor(_AT_ONCE, "namespace") as pool:
-            list(pool.map(look, kinds))
+    with ThreadPoolExecutor(_AT_ONCE, "namespace") as pool:
+        list(pool.map(look, kinds))
     if hidden and not found:
         return f"cannot tell what else is in it: {min(hidden)}"
     more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
@@ -376,12 +370,11 @@ def _is_own(found: Object, resource: Resource, namespaced: set[tuple[str, str]])
 
     `namespaced` has group and kind of what can be in a namespace.
     """
-    metadata = section(found, "metadata")
-    if _GIVEN.fullmatch(f"{resource.name}/{text(metadata, 'name')}"):
+    view = View(found)
+    if _GIVEN.fullmatch(f"{resource.name}/{view.name}"):
         return False
     # An owner in the namespace counts itself; without it the garbage collector takes both.
     owners = {
-        (text(each, "apiVersion").rpartition("/")[0], text(each, "kind"))
-        for each in items(metadata, "ownerReferences")
+        (text(each, "apiVersion").rpartition("/")[0], text(each, "kind")) for each in view.owners
     }
     return not owners & namespaced

@@ -14,7 +14,7 @@ from reporter.cli.exits import FAILED, GOOD, TIME_OVER, USAGE, CannotTell
 from reporter.cli.interrupt import at_once
 from reporter.cli.options import length
 from reporter.cli.output import tell
-from reporter.common.objects import Object, section
+from reporter.common.objects import Object, View
 from reporter.errors import Forbidden, NotFound
 from reporter.run.definition import Definition
 from reporter.run.destination import read_destination
@@ -303,7 +303,7 @@ def too_large_to_apply(wanted: Object) -> bool:
     """Return whether `kubectl apply` is refused: it keeps a copy of the object in an annotation."""
     copy = json.dumps(wanted, separators=(",", ":"), ensure_ascii=False)
     escaped = 5 * sum(map(copy.count, "<>&"))  # kubectl writes < as \u003c
-    own = section(wanted, "metadata", "annotations")
+    own = View(wanted).annotations
     others = sum(len(f"{name}{value}".encode()) for name, value in own.items())
     size = len(_COPY) + len(copy.encode()) + escaped + _AROUND + others
     return size > MOST_ANNOTATIONS

@@ -7,7 +7,6 @@ import argparse
 import secrets
 import time
 from collections.abc import Sequence
-from contextlib import closing
 from dataclasses import replace
 from ssl import PROTOCOL_TLS_CLIENT, SSLContext, SSLError
 from string import ascii_lowercase
@@ -262,11 +261,10 @@ def _gives_users(api: "KubeApi") -> bool:
     Its default constraints refuse fixed ones that are not of the namespace's range. No without
     permission to ask. Raises KubeError.
     """
-    with closing(api.reading()) as reading:
-        try:
-            found = reading.document("/apis", timeout=TIMEOUT)
-        except Forbidden:
-            return False
+    try:
+        found = api.document("/apis", timeout=TIMEOUT)
+    except Forbidden:
+        return False
     return any(text(each, "name") == _GIVES_USERS for each in items(found, "groups"))
 
 

@@ -1,7 +1,7 @@
 """Reads a run's status from the aggregator's Pod: the requests only. `run` interprets it."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from reporter.errors import Forbidden, KubeError, NoAggregatorPod, NotFound
 from reporter.run.names import selector
@@ -14,24 +14,16 @@ from reporter.run.pod_status import (
     read_status,
 )
 
+if TYPE_CHECKING:
+    from reporter.kube.api import KubeApi
+
 DEFAULT_POD = "sonobuoy"
 """The aggregator's Pod where none is labelled as one."""
-
-
-class PodsApi(Protocol):
-    """The two calls made here."""
-
-    def list_pods(
-        self, namespace: str | None, label_selector: str, *, timeout: float = ...
-    ) -> list[dict[str, Any]]:
-        """Return the Pods with that label, of all namespaces for None. Raises KubeError."""
-
-    def get_pod(self, namespace: str, name: str, *, timeout: float = ...) -> dict[str, Any]:
-        """Return the Pod. Raises KubeError."""
+_MOST_PODS = 10  # each may carry 256 KiB of annotations
 
 
 def find_aggregator(
-    api: PodsApi, namespace: str | None, *, run: str = "", timeout: float = 5.0
+    api: "KubeApi", namespace: str | None, *, run: str = "", timeout: float = 5.0
 ) -> tuple[Mapping[str, Any], str]:
     """Return the Pod that is labelled as an aggregator's, and a remark on the choice.
 
@@ -41,7 +33,9 @@ def find_aggregator(
     """
     for name, value in LABELS[:1] if run else LABELS:
         wanted = f"{name}={value}" + (f",{selector(run)}" if run else "")
-        pods: Sequence[Mapping[str, Any]] = api.list_pods(namespace, wanted, timeout=timeout)
+        pods: Sequence[Mapping[str, Any]] = api.list_page(
+            "Pod", namespace, wanted, limit=_MOST_PODS, timeout=timeout
+        ).items
         picked = pick_pod(newest_first(pods)[:1] if run else pods)
         if picked.pod is not None:
             return picked.pod, picked.warning
@@ -52,7 +46,7 @@ def find_aggregator(
 
 
 def read_run_status(
-    api: PodsApi, namespace: str | None, *, run: str = "", timeout: float = 5.0
+    api: "KubeApi", namespace: str | None, *, run: str = "", timeout: float = 5.0
 ) -> Reading:
     """Read the status of the run in `namespace`. Everything that goes wrong is an outcome.
 
@@ -68,7 +62,7 @@ def read_run_status(
             if namespace is None or run:
                 raise
             try:
-                pod, warning = api.get_pod(namespace, DEFAULT_POD, timeout=timeout), ""
+                pod, warning = api.get("Pod", namespace, DEFAULT_POD, timeout=timeout), ""
             except NotFound:
                 raise nobody from None
     except NotFound as error:

@@ -3,7 +3,7 @@
 import argparse
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -13,14 +13,14 @@ from reporter.cli.cluster import TIMEOUT, asking, cluster_arguments, open_cluste
 from reporter.cli.exits import GOOD
 from reporter.cli.output import tell
 from reporter.cli.table import table, terminal_columns
-from reporter.common.objects import moment, section, text
+from reporter.common.objects import View, text
 from reporter.errors import Forbidden, NotFound
-from reporter.kube.resources import Resource
 from reporter.run.from_annotations import of_reading
 from reporter.run.names import PART_OF, RUN_LABEL
 from reporter.run.pod_status import newest_first, read_status
 from reporter.run.view import Document, counts
-from reporter.runctl.cluster_run import NO_POD, PLANS, place_words
+from reporter.runctl.cluster_run import NO_POD, place_words
+from reporter.runctl.objects import PLAN
 from reporter.runctl.spec import CREATED_BY, EVERY_RUN
 
 if TYPE_CHECKING:
@@ -39,7 +39,6 @@ exit codes:
 
 _API_VERSION: Final = "v1"
 _HEADER: Final = ("NAME", "STATUS", "RESULT", "DONE", "FAILED", "AGE", "DETAIL")
-_NAMESPACES: Final = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 _MADE: Final = ",".join([*(f"{key}={value}" for key, value in PART_OF.items()), RUN_LABEL])
 
 
@@ -96,7 +95,7 @@ def _runs_in(api: "KubeApi", namespace: str | None) -> Iterator[Run]:
     pods = {_named(pod): pod for pod in reversed(newest_first(found))}
     for job in api.list_all("Job", namespace, EVERY_RUN, timeout=TIMEOUT):
         place, name = _named(job)
-        created = moment(section(job, "metadata"), "creationTimestamp")
+        created = View(job).created
         pod = pods.get((place, name))
         if pod is None:
             yield Run(place, name, created, None, NO_POD)
@@ -111,20 +110,19 @@ def _incomplete(
     """Return the runs of which there are only traces. Raises KubeError."""
     known = {(each.namespace, each.name) for each in whole}
     found: dict[tuple[str, str], Run] = {}
-    for place, name, metadata in _traces(api, namespace):
-        key, going = (place, name), "deletionTimestamp" in metadata
+    for place, name, trace in _traces(api, namespace):
+        key, going = (place, name), trace.deleting
         if key in known or (key in found and not going):
             continue
         command = f"status-ctl delete {name}{place_words(place, options)}"
         detail = f"incomplete, unless it is just being created or deleted; {command} removes it"
-        created = moment(metadata, "creationTimestamp")
+        created = trace.created
         found[key] = Run(place, name, created, None, "is being deleted" if going else detail)
     return list(found.values())
 
 
 def _named(found: Any) -> tuple[str, str]:
-    metadata = section(found, "metadata")
-    return text(metadata, "namespace"), text(section(metadata, "labels"), RUN_LABEL)
+    return View(found).namespace, text(View(found).labels, RUN_LABEL)
 
 
 def _cells(run: Run) -> list[str]:
@@ -153,32 +151,27 @@ def _item(run: Run) -> dict[str, Any]:
     }
 
 
-def _traces(api: "KubeApi", namespace: str | None) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-    """Yield namespace, run and metadata of plans and of namespaces that a run has made.
+def _traces(api: "KubeApi", namespace: str | None) -> Iterator[tuple[str, str, View]]:
+    """Yield namespace and run of plans and of namespaces that a run has made.
 
     So runs are seen of which only a part is there, as after a `run` or a `delete` that was killed:
     the ConfigMap is created first and deleted last, the namespace that a run makes even before and
     after it. Only their metadata is read: a plan can have a megabyte. A user without permission to
     see them sees none.
     """
-    from reporter.kube.reading import Ask
-
-    with closing(api.reading()) as reading:
-        plans = Ask(PLANS, namespace, metadata_only=True, label_selector=EVERY_RUN)
-        try:
-            for found in reading.every(plans, timeout=TIMEOUT):
-                yield *_named(found), section(found, "metadata")
-        except Forbidden:
-            pass
-        try:
-            if namespace is not None:
-                made = [api.get("Namespace", None, namespace, timeout=TIMEOUT)]
-            else:
-                every = Ask(_NAMESPACES, metadata_only=True, label_selector=_MADE)
-                made = list(reading.every(every, timeout=TIMEOUT))
-        except (Forbidden, NotFound):
-            return
-        for found in made:
-            metadata = section(found, "metadata")
-            if run := text(section(metadata, "annotations"), CREATED_BY):
-                yield text(metadata, "name"), run, metadata
+    try:
+        for found in api.list_all(PLAN, namespace, EVERY_RUN, metadata_only=True, timeout=TIMEOUT):
+            yield *_named(found), View(found)
+    except Forbidden:
+        pass
+    try:
+        if namespace is not None:
+            made = [api.get("Namespace", None, namespace, timeout=TIMEOUT)]
+        else:
+            made = list(api.list_all("Namespace", None, _MADE, metadata_only=True, timeout=TIMEOUT))
+    except (Forbidden, NotFound):
+        return
+    for found in made:
+        view = View(found)
+        if run := text(view.annotations, CREATED_BY):
+            yield view.name, run, view

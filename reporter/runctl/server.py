@@ -17,9 +17,8 @@ from typing import Final, cast
 from urllib.parse import SplitResult, urlsplit
 
 from reporter import __version__
-from reporter.common.host_name import is_host
 from reporter.common.objects import text
-from reporter.common.text import clean
+from reporter.common.text import clean, is_host
 from reporter.run.pod_status import ReadOutcome
 from reporter.run.status import API_VERSION
 from reporter.run.view import Look, read_document

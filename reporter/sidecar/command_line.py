@@ -5,8 +5,8 @@ from collections.abc import Mapping
 
 from reporter import __version__
 from reporter.errors import SettingsError
-from reporter.sidecar import settings
 from reporter.sidecar.ending import BAD_SETTINGS, GOOD
+from reporter.sidecar.settings import Settings
 
 USAGE = "usage: status-reporter [--help | --check | --version]"
 
@@ -36,7 +36,7 @@ def help_text() -> str:
         "condition on the Job. Runs without arguments, configured by environment variables:",
         "",
     ]
-    for name, default, rule, meaning in settings.describe():
+    for name, default, rule, meaning in Settings.described():
         lines += [f"  {name} (default: {default})", f"      {meaning}; {rule}"]
     lines += [
         "",
@@ -51,7 +51,7 @@ def help_text() -> str:
 
 def _check(environ: Mapping[str, str]) -> int:
     try:
-        chosen = settings.load(environ)
+        chosen = Settings.read(environ)
     except SettingsError as error:
         for problem in error.problems:
             print(problem, file=sys.stderr)
@@ -60,7 +60,7 @@ def _check(environ: Mapping[str, str]) -> int:
         print(f"warning: {warning}", file=sys.stderr)
     for line in chosen.ignored:
         print(f"note: {line}", file=sys.stderr)
-    for variable, value in settings.effective(chosen):
+    for variable, value in chosen.in_force():
         print(f"{variable}={value}")
     return _check_link(environ) if environ.get("AGGREGATOR_URL", "").strip() else GOOD
 

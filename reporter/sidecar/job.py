@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from reporter.common.objects import items, section, text
+from reporter.common.objects import View, items, section, text
 from reporter.errors import Forbidden, Gone, InvalidRequest
+from reporter.kube.resources import NEW_EVENT
 from reporter.verdict.annotation import amend, decode_note, encode_note
 from reporter.verdict.condition import (
     Standing,
@@ -26,15 +27,23 @@ if TYPE_CHECKING:
 
 
 class JobApi(Protocol):
-    """The two calls that reports are read and written by."""
+    """The two calls that reports are read and written by. They raise KubeError."""
 
-    def get_job(self, namespace: str, name: str, *, timeout: float = ...) -> dict[str, Any]:
-        """Return the Job. Raises KubeError."""
+    def get(
+        self, kind: str, namespace: str, name: str, /, *, part: str, timeout: float
+    ) -> dict[str, Any]: ...
 
-    def patch_job_status(
-        self, namespace: str, name: str, body: dict[str, Any], *, timeout: float = ...
-    ) -> dict[str, Any]:
-        """Return the Job as patched. Raises KubeError."""
+    def patch(
+        self,
+        kind: str,
+        namespace: str,
+        name: str,
+        body: dict[str, Any],
+        /,
+        *,
+        part: str,
+        timeout: float,
+    ) -> dict[str, Any]: ...
 
 
 class JobCondition:
@@ -71,7 +80,7 @@ class JobCondition:
 
     def read(self, *, timeout: float = 5.0) -> Standing:
         """Read what stands on the Job."""
-        job = self._api.get_job(self._namespace, self._name, timeout=timeout)
+        job = self._api.get("Job", self._namespace, self._name, part="status", timeout=timeout)
         return self._take(job if self._writes else patched(job, self._kept))
 
     def write(self, statement: Statement, *, timeout: float = 5.0) -> Standing:
@@ -134,7 +143,7 @@ class JobCondition:
             condition_type=self._type,
             late=late,
         )
-        self._events.create_event(self._namespace, event, timeout=timeout)
+        self._events.create(NEW_EVENT, self._namespace, event, timeout=timeout)
 
     def _read_already(self) -> Standing:
         if self.standing is None:
@@ -146,11 +155,13 @@ class JobCondition:
             self._kept = patched(self._kept, patch)
             return self.read(timeout=timeout)
         return self._take(
-            self._api.patch_job_status(self._namespace, self._name, patch, timeout=timeout)
+            self._api.patch(
+                "Job", self._namespace, self._name, patch, part="status", timeout=timeout
+            )
         )
 
     def _take(self, job: dict[str, Any]) -> Standing:
-        annotations = section(job, "metadata", "annotations")
+        annotations = View(job).annotations
         self._annotation = text(annotations, annotation_key(self._type))
         self._details = text(annotations, details_key(self._type)) or None
         note = decode_note(self._annotation)
@@ -165,9 +176,9 @@ class JobCondition:
 def patched(job: Mapping[str, Any], body: Mapping[str, Any]) -> dict[str, Any]:
     """Return a Job with a patch of ours: annotations merged by key and conditions by type."""
     metadata, status = section(job, "metadata"), section(job, "status")
-    merged = {**section(metadata, "annotations"), **section(body, "metadata", "annotations")}
+    merged = {**section(metadata, "annotations"), **View(body).annotations}
     conditions = {text(c, "type"): c for c in items(status, "conditions")}
-    for condition in items(section(body, "status"), "conditions"):
+    for condition in View(body).conditions:
         kind = text(condition, "type")
         conditions[kind] = {**conditions.get(kind, {}), **condition}
     return {

@@ -15,7 +15,7 @@ from typing import Any, Literal
 from reporter.common import log
 from reporter.common.defaults import ADAPTER_RESULT
 from reporter.common.lifecycle import Stop
-from reporter.common.link_log import say
+from reporter.common.log import link_event
 from reporter.errors import KubeError
 from reporter.link import (
     AggregatorClient,
@@ -58,7 +58,7 @@ class Link:
         self._policy, self._stop = policy, stop
         self._seen: Observation | None = None
         self._log = log.get(plugin=config.plugin, node=config.node)
-        said = partial(say, plugin=config.plugin, node=config.node)
+        said = partial(link_event, plugin=config.plugin, node=config.node)
         self._url = config.aggregator_url
         self._hurry = threading.Event()
         self._closed = threading.Event()

@@ -13,7 +13,6 @@ from reporter.common.endpoint import Endpoint, Site, opened
 from reporter.common.lifecycle import Ending, Stop
 from reporter.errors import SettingsError
 from reporter.kube.api import KubeApi
-from reporter.sidecar import settings
 from reporter.sidecar.ending import GOOD, code_after_crash, exit_code, linger_end
 from reporter.sidecar.files import Noted, ProgressFile, ResultFile, first_look
 from reporter.sidecar.inotify import DirectoryWatch
@@ -21,6 +20,7 @@ from reporter.sidecar.job import JobCondition
 from reporter.sidecar.loop import Inputs, Loop, LoopOutcome, Options
 from reporter.sidecar.metrics import Metrics
 from reporter.sidecar.pod import PodWatch
+from reporter.sidecar.settings import Settings
 from reporter.sidecar.telemetry import Telemetry
 from reporter.verdict.case import Case, Policy
 from reporter.verdict.decide import restartable, stays
@@ -78,7 +78,7 @@ def _prepared(
     began: float,
 ) -> "Sidecar | Misconfigured":
     try:
-        chosen = settings.load(environ)
+        chosen = Settings.read(environ)
         log.configure(chosen.log_format, chosen.log_level)
         api = connect(relax_x509_strict=chosen.kubernetes_relax_x509_strict)
     except SettingsError as error:
@@ -100,7 +100,7 @@ class Sidecar:
 
     def __init__(
         self,
-        chosen: settings.Settings,
+        chosen: Settings,
         api: KubeApi,
         stop: Stop,
         environ: Mapping[str, str],
@@ -316,9 +316,9 @@ class Sidecar:
         self._log.warning("Progress file ignored", cause=cause)
 
 
-def _shown(chosen: settings.Settings) -> dict[str, Any]:
+def _shown(chosen: Settings) -> dict[str, Any]:
     shown = {}
-    for name, value in settings.effective(chosen):
+    for name, value in chosen.in_force():
         first, *rest = name.lower().split("_")
         shown[first + "".join(word.title() for word in rest)] = value
     return {"settings": shown}

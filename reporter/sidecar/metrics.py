@@ -44,8 +44,8 @@ class Metrics:
         self._verdict = own.gauge("verdict", "1 for the current reason of the condition.", "reason")
         self._final = own.gauge("verdict_final", "1 once the verdict is final.")
         self._is_final = False
-        self._facts = {name: own.fact(name, text) for name, text in _FACTS.items()}
-        self._restarts = own.total("adapter_restarts", "Restarts of the adapter container.")
+        own.facts(_FACTS)
+        own.total("adapter_restarts", "Restarts of the adapter container.")
         self._reads = own.counter(
             "result_reads", "Checks of the result file.", "outcome", values=READS
         )
@@ -78,11 +78,11 @@ class Metrics:
             self._publishes.labels(result if result in PUBLISHES else "failed").inc()
             if result == "written":
                 self._durations.observe(seconds)
-                self._know(last_publish_timestamp_seconds=now)
+                self._own.know(last_publish_timestamp_seconds=now)
 
     def observed(self, now: float) -> None:
         """Note the Unix time of a look at the world."""
-        self._know(last_observation_timestamp_seconds=now)
+        self._own.know(last_observation_timestamp_seconds=now)
 
     def set_condition(self, status: str, reason: str, *, from_file: bool, final: bool) -> None:
         """Set the condition as it stands on the Job, replacing the one before.
@@ -99,9 +99,7 @@ class Metrics:
 
     def set_adapter(self, exit_code: int | None, restarts: int | None) -> None:
         """Set what the API shows of the adapter; None is unknown."""
-        with self._own.lock:
-            self._know(adapter_exit_code=exit_code)
-            self._own.know(self._restarts, restarts)
+        self._own.know(adapter_exit_code=exit_code, adapter_restarts=restarts)
 
     def set_progress(
         self,
@@ -112,7 +110,7 @@ class Metrics:
         errors: int | None = None,
     ) -> None:
         """Set the adapter's newest progress; None is unknown."""
-        self._know(
+        self._own.know(
             progress_completed=completed,
             progress_expected=total,
             progress_failures=failures,
@@ -130,7 +128,7 @@ class Metrics:
                         "link_deliveries", "Finished deliveries.", "outcome", values=DELIVERIES
                     ),
                 )
-            self._know(link_up=up)
+            self._own.know(link_up=up)
 
     def observe_update(self, *, sent: bool) -> None:
         """Count one progress update to the aggregator."""
@@ -147,11 +145,6 @@ class Metrics:
         with self._own.lock:
             # Under the one lock, so that `final` is the one in the text.
             return Page(*self._own.render(accept), self._is_final)
-
-    def _know(self, **values: float | None) -> None:
-        with self._own.lock:
-            for name, value in values.items():
-                self._own.know(self._facts[name], value)
 
 
 _FACTS = {

@@ -86,7 +86,7 @@ class Misconfigured:
         names = Names(reporter=known.reporter_container_name, form=form)
         return self._tried(
             "getPod",
-            lambda: read_pod(api.get_pod(known.job_namespace, self._pod_name), names),
+            lambda: read_pod(api.get("Pod", known.job_namespace, self._pod_name), names),
             BUDGET,
         )
 

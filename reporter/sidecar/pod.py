@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from reporter.common.objects import Object, section, text
+from reporter.common.objects import Object, View, section, text
 from reporter.common.retry import next_delay
 from reporter.errors import Forbidden, KubeError, NotFound, Silence, Unavailable
 from reporter.kube.api import KubeApi
@@ -27,6 +27,7 @@ from reporter.verdict.pod import Names, read_pod
 FIRST_ANSWER = 1.0  # seconds to wait for the watch's first event before a GET asks
 HEALTHY_AFTER = 5.0  # a watch that lived this long starts its back-off anew
 POLL_PAUSE = 10.0  # between two reads where there is no watch
+WATCH_SECONDS = 900  # until the server ends a watch: long enough for most Jobs
 
 
 class PodWatch:
@@ -105,7 +106,7 @@ class PodWatch:
     def _get(self, timeout: float) -> None:
         pause: float | None = POLL_PAUSE
         try:
-            shown = self._api.get_pod(self._namespace, self._name, timeout=timeout)
+            shown = self._api.get("Pod", self._namespace, self._name, timeout=timeout)
         except NotFound:
             with self._lock:
                 self._missing = self._current = True
@@ -156,7 +157,12 @@ class PodWatch:
 
     def _follow(self) -> KubeError | None:
         """Follow one watch to its end; return the error that ended it."""
-        watch = self._api.watch_pod(self._namespace, self._name)
+        watch = self._api.watch(
+            "Pod",
+            self._namespace,
+            field_selector=f"metadata.name={self._name}",
+            server_timeout=WATCH_SECONDS,
+        )
         with self._lock:
             self._watch = watch
         if self._closed.is_set():
@@ -188,7 +194,7 @@ class PodWatch:
             # The first one ends the initial events: without the Pod among them only a GET can tell
             # why.
             self._heard.set()
-        elif text(section(shown, "metadata"), "name") == self._name:
+        elif View(shown).name == self._name:
             self._take(shown)
             with self._lock:
                 self._live = kind != "DELETED"

@@ -24,7 +24,6 @@ from reporter.common.settings import (
     LogFormat,
     LogLevel,
     ObjectName,
-    Variable,
     Variables,
     setting,
 )
@@ -192,33 +191,10 @@ class Settings(Variables):
         return value
 
 
-def load(environ: Mapping[str, str]) -> Settings:
-    """Read the settings from `environ`.
-
-    Raises SettingsError with every problem, one line each: variable, value and rule.
-    """
-    return rules.read(Settings, environ)
-
-
-def complaints(environ: Mapping[str, str]) -> list[rules.Complaint]:
-    """Say what is wrong with variables, as `load` would."""
-    return rules.complaints(Settings, environ)
-
-
 def salvage(environ: Mapping[str, str]) -> Settings:
     """Read what is good of bad settings: defaults for the rest, empty names for the required."""
-    good, wrong = rules.sorted_out(Settings, rules.given(Settings, environ))
+    good, wrong = Settings.sorted_out(Settings.given(environ))
     unnamed = {"JOB_NAME", "JOB_NAMESPACE", "POD_NAME"} - good.keys()
     while wrong:  # what is good may not fit a default
-        good, wrong = rules.sorted_out(Settings, good | dict.fromkeys(unnamed, "unnamed"))
+        good, wrong = Settings.sorted_out(good | dict.fromkeys(unnamed, "unnamed"))
     return Settings.model_validate(good).model_copy(update={name.lower(): "" for name in unnamed})
-
-
-def describe() -> list[Variable]:
-    """List every variable, in words."""
-    return rules.variables(Settings)
-
-
-def effective(settings: Settings) -> list[tuple[str, str]]:
-    """List every variable with the value in force."""
-    return rules.in_force(settings)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from reporter import __version__
 from reporter.common import log
 from reporter.common.lifecycle import Ending, Stop
-from reporter.common.link_log import say
+from reporter.common.log import link_event
 from reporter.errors import SettingsError
 from reporter.link.answers import Delivery, Outcome
 from reporter.link.client import AggregatorClient
@@ -95,9 +95,9 @@ class Worker:
     def __init__(self, config: WorkerConfig, stop: Stop, auto_tar: "AutoTar | None") -> None:
         self._config, self._auto_tar = config, auto_tar
         self._ending = Ending(stop)
-        self._client = AggregatorClient(config, stop=self._ending, on_event=say)
-        self._relay = Relay(self._client, config.progress_port, on_event=say)
-        self._heart = Heart(self._client, interval=config.heartbeat_seconds, on_event=say)
+        self._client = AggregatorClient(config, stop=self._ending, on_event=link_event)
+        self._relay = Relay(self._client, config.progress_port, on_event=link_event)
+        self._heart = Heart(self._client, interval=config.heartbeat_seconds, on_event=link_event)
 
     def run(self, sleep: int) -> int:
         """Work until the result is delivered, stay for `sleep` seconds, return the exit code."""
@@ -159,7 +159,9 @@ def _auto_tar(config: WorkerConfig, connect: "Callable[[], KubeApi]") -> "AutoTa
         api = connect()
     except SettingsError:
         return None  # not in a cluster
-    return AutoTar(lambda: api.get_pod(namespace, pod), config.worker_container, config.results_dir)
+    return AutoTar(
+        lambda: api.get("Pod", namespace, pod), config.worker_container, config.results_dir
+    )
 
 
 def _in_cluster() -> "KubeApi":

@@ -7,12 +7,13 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from reporter.common.lifecycle import Stop
 from reporter.kube.api import KubeApi
 from reporter.kube.stream import Watch
-from reporter.sidecar import settings
 from reporter.sidecar.main import Sidecar
+from reporter.sidecar.settings import Settings
 from tests.blackbox.sidecar import scene
 from tests.blackbox.sidecar.scene import BOUND, Object
 from tests.fakekube import FakeKube
@@ -28,23 +29,14 @@ class Impatient(KubeApi):
     patience = 0.5
     silence = 0.5
 
-    def get_pod(self, namespace: str, name: str, *, timeout: float = 5.0) -> Object:
-        return super().get_pod(namespace, name, timeout=min(timeout, self.patience))
+    def get(self, *names: Any, timeout: float, **more: Any) -> Object:
+        return super().get(*names, timeout=min(timeout, self.patience), **more)
 
-    def get_job(self, namespace: str, name: str, *, timeout: float = 5.0) -> Object:
-        return super().get_job(namespace, name, timeout=min(timeout, self.patience))
+    def patch(self, *what: Any, timeout: float, **more: Any) -> Object:
+        return super().patch(*what, timeout=min(timeout, self.patience), **more)
 
-    def patch_job_status(
-        self, namespace: str, name: str, body: Object, *, timeout: float = 5.0
-    ) -> Object:
-        return super().patch_job_status(namespace, name, body, timeout=min(timeout, self.patience))
-
-    def watch_pod(
-        self, namespace: str, name: str, *, server_timeout: int = 900, silence: float = 135.0
-    ) -> Watch:
-        return super().watch_pod(
-            namespace, name, server_timeout=server_timeout, silence=min(silence, self.silence)
-        )
+    def watch(self, *names: Any, **more: Any) -> Watch:
+        return super().watch(*names, **more, silence=self.silence)
 
 
 def impatient(fake: FakeKube) -> KubeApi:
@@ -58,7 +50,7 @@ class Reporter:
     def __init__(self, environ: dict[str, str], api: KubeApi) -> None:
         self.stop = Stop()
         self._code: int | None = None
-        self._sidecar = Sidecar(settings.load(environ), api, self.stop, environ)
+        self._sidecar = Sidecar(Settings.read(environ), api, self.stop, environ)
         self._thread = threading.Thread(target=self._run, name="sidecar")
         self._thread.start()
 

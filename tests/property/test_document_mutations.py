@@ -10,8 +10,6 @@ import pytest
 
 from reporter.collect.host.compare import differences, lines, read_facts_file
 from reporter.collect.snapshot.redact import redact, redact_text
-from reporter.errors import Unavailable
-from reporter.kube.list_items import ListItems
 from reporter.results.run_results import read_tree
 from reporter.run.destination import expires_too_soon, read_destination
 from reporter.run.tar_upload import error_code
@@ -23,21 +21,6 @@ from tests.property.damaged import mutations
 SIGNATURE = "5f1d00dcafe5ec2e7"
 TARGET = f"/bucket/run.tar.gz?X-Amz-Signature={SIGNATURE}"
 CAPS = Caps(members=100, file_bytes=10_000, content_bytes=20_000, free_bytes=60_000)
-
-
-def list_of_objects(data: bytes) -> None:
-    """The objects of what is JSON, or what was given before it broke off."""
-    given: list[Any] = []
-    whole = True
-    try:
-        given.extend(ListItems(io.BytesIO(data)))
-    except Unavailable:
-        whole = False
-    with contextlib.suppress(ValueError):
-        told = json.loads(data)
-        if whole and data.count(b'"items"') == 1 and isinstance(told.get("items"), list):
-            assert told["items"] == given
-    assert json.dumps(given)
 
 
 def objects_of_a_snapshot(data: bytes) -> None:
@@ -149,14 +132,6 @@ POD = (
     b'"value":"x"}],"args":["https://u:p@h/?token=y"]}]}}'
 )
 READERS: dict[str, tuple[Callable[[bytes], None], tuple[bytes, ...], tuple[bytes, ...]]] = {
-    "list": (
-        list_of_objects,
-        (
-            b'{"kind":"PodList","metadata":{"continue":"x"},"items":[{"a":[1,-2.5e3,"\\u00e9"]},{}]}',
-            b'{"items": [ {"metadata": {"name": "\xc3\xa4"}} ], "kind": "L", "metadata": null}\n',
-        ),
-        JSON,
-    ),
     "objects": (objects_of_a_snapshot, (POD, b'{"kind":"Secret","stringData":{"a":"b"}}'), JSON),
     "index": (
         index_of_a_snapshot,

@@ -2,10 +2,8 @@
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, suppress
-from dataclasses import replace
-from functools import partial
-from pathlib import Path
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from random import random
 from typing import Any, Final, ParamSpec, TypeVar
 
@@ -14,7 +12,7 @@ from reporter.collect.snapshot.index import Collected, Truncated
 from reporter.collect.snapshot.options import is_secrets
 from reporter.collect.snapshot.redact import redact, secret_metadata
 from reporter.common.lifecycle import Stop
-from reporter.common.objects import section, text
+from reporter.common.objects import View, section, text
 from reporter.common.retry import next_delay
 from reporter.errors import (
     Expired,
@@ -25,7 +23,7 @@ from reporter.errors import (
     Unauthorized,
     Unavailable,
 )
-from reporter.kube.reading import Ask, Reading, in_memory_first
+from reporter.kube.api import PAGE, KubeApi
 from reporter.kube.resources import Resource
 
 P = ParamSpec("P")
@@ -33,9 +31,17 @@ T = TypeVar("T")
 Objects = Iterator[dict[str, Any]]
 
 _TRIES: Final = 6
-_SPLIT: Final = 10
-"""How many times smaller the next try at a page is that was too large."""
-_NAMESPACE: Final = "/api/v1/namespaces/{name}"
+_PAGE_SECONDS: Final = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """Which objects of a resource; `namespace` None means all of them."""
+
+    resource: Resource
+    namespace: str | None = None
+    label_selector: str = ""
+    metadata_only: bool = False
 
 
 def going_on(_: str | None, error: Expired) -> str:
@@ -48,14 +54,11 @@ def going_on(_: str | None, error: Expired) -> str:
 class Server:
     """An API server that is asked again where that may help, until the snapshot has to end.
 
-    Threads share it. Its methods raise KubeError, and `Truncated` at the end. Pages lie in `out`
-    while they are read: the container has no other directory to write to, and nameless files are
-    not packed.
+    Threads share it. Its methods raise KubeError, and `Truncated` at the end.
     """
 
-    def __init__(self, api: Reading, out: Path, stop: Stop, seconds: float) -> None:
+    def __init__(self, api: KubeApi, stop: Stop, seconds: float) -> None:
         self.api, self._stop, self._deadline = api, stop, time.monotonic() + seconds
-        self._spool = partial(in_memory_first, str(out))
 
     def why_ended(self) -> str:
         """Say why nothing more is to be done; nothing while it goes on."""
@@ -89,30 +92,34 @@ class Server:
                 time.sleep(min(left, 0.2))  # a signal handler wakes nobody here
 
     def objects(
-        self, ask: Ask, expired: Callable[[str | None, Expired], str] = going_on
+        self, listed: Listed, expired: Callable[[str | None, Expired], str] = going_on
     ) -> Objects:
         """Yield the objects of a list to its end.
 
         `expired` returns where to go on after an answer that the list is too old.
         """
+        more, limit = "", PAGE
         while True:
             try:
-                page = self.tried(self.api.page, ask, spool=self._spool)
-            except TooLarge:
-                if ask.limit == 1:
-                    raise
-                ask = replace(ask, limit=max(1, ask.limit // _SPLIT))
-                continue
+                page = self.tried(
+                    self.api.list_page,
+                    listed.resource,
+                    listed.namespace,
+                    listed.label_selector,
+                    metadata_only=listed.metadata_only,
+                    limit=limit,
+                    more=more,
+                    timeout=_PAGE_SECONDS,
+                )
             except Expired as error:
-                ask = replace(ask, more=expired(ask.namespace, error))
+                more = expired(listed.namespace, error)
                 continue
-            with closing(page):
-                for each in page:
-                    self.go_on()
-                    yield each
-            if not page.more:
+            for each in page.items:
+                self.go_on()
+                yield each
+            more, limit = page.more, page.limit
+            if not more:
                 return
-            ask = replace(ask, more=page.more)
 
 
 class Namespaces:
@@ -128,7 +135,7 @@ class Namespaces:
 
     def objects(
         self,
-        ask: Ask,
+        listed: Listed,
         found: Collected,
         expired: Callable[[str | None, Expired], str] = going_on,
     ) -> Objects:
@@ -136,12 +143,12 @@ class Namespaces:
 
         A refusal in one does not affect the others; it is noted, if the namespace is still there.
         """
-        if self._names is None or not ask.resource.namespaced:
-            yield from self._server.objects(ask, expired)
+        if self._names is None or not listed.resource.namespaced:
+            yield from self._server.objects(listed, expired)
             return
         for name in self._names:
             try:
-                yield from self._server.objects(replace(ask, namespace=name), expired)
+                yield from self._server.objects(replace(listed, namespace=name), expired)
             except (Forbidden, NotFound) as error:
                 if not self._is_gone(name):
                     found.error = str(error)
@@ -165,7 +172,7 @@ class Namespaces:
         if name in self.gone:
             return
         try:
-            found = self._server.tried(self._server.api.document, _NAMESPACE, {"name": name})
+            found = self._server.tried(self._server.api.get, "Namespace", None, name)
         except NotFound:
             self.gone[name] = "it was deleted"
         except Forbidden as error:
@@ -196,10 +203,10 @@ def collect(folder: Folder, namespaces: Namespaces, most: int, resource: Resourc
         return more
 
     with found.noting():
-        ask = Ask(resource, metadata_only=is_secrets(resource))
-        for each in namespaces.objects(ask, found, expired):
+        listed = Listed(resource, metadata_only=is_secrets(resource))
+        for each in namespaces.objects(listed, found, expired):
             kept, blanked = _blanked(resource, each)
-            namespace = text(section(kept, "metadata"), "namespace") if resource.namespaced else ""
+            namespace = View(kept).namespace if resource.namespaced else ""
             files.add(namespace, kept, blanked)
     with found.noting():
         files.close()

@@ -15,7 +15,8 @@ from reporter.common.objects import items, number, section, text
 from reporter.errors import InvalidRequest, KubeError, NotFound
 
 _PROXY: Final = "/api/v1/nodes/{name}/proxy/"
-_LOG: Final = "/api/v1/namespaces/{namespace}/pods/{pod}/log"
+_LONGEST_LOG: Final = 2**30
+_LOG_SECONDS: Final = 120.0
 _SHORTEST_LINE: Final = 16
 """Bytes of a line on average, at least: the kubelet can only be asked for a number of lines."""
 _APART = re.compile(rb"[\s\"'<>]")
@@ -30,7 +31,7 @@ def collect_host(server: Server, folder: Folder, node: str) -> Collected:
         blanked = redact(said)
         folder.add(host_path(node, "configz"), encoded(said), found, redacted=blanked)
     with found.noting(f"{node}: "):
-        server.tried(server.api.content, f"{_PROXY}healthz", names)
+        server.tried(lambda: list(server.api.read(f"{_PROXY}healthz", names)))
         folder.add(host_path(node, "healthz"), encoded({"status": 200}), found)
     return found
 
@@ -88,11 +89,13 @@ def _tail(
     server: Server, pod: LoggedPod, container: str, previous: bool, most: int
 ) -> tuple[bytes, bool]:
     """Return the end of a log, and whether there was more of it."""
-    query = {"container": container, "tailLines": str(most // _SHORTEST_LINE)}
+    query = {"tailLines": str(most // _SHORTEST_LINE)}
     if previous:
         query["previous"] = "true"
     data = bytearray()
-    for piece in server.api.stream(_LOG, {"namespace": pod.namespace, "pod": pod.name}, query):
+    for piece in server.api.read_log(
+        pod.namespace, pod.name, container, query, most=_LONGEST_LOG, timeout=_LOG_SECONDS
+    ):
         data += piece
         if len(data) > most:
             # One byte more than is kept: if that ends a line, the first line is whole.

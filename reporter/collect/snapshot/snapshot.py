@@ -12,25 +12,21 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from reporter.collect.delivery import TaskFailure
-from reporter.collect.snapshot.collecting import Namespaces, Server, collect
+from reporter.collect.snapshot.collecting import Listed, Namespaces, Server, collect
 from reporter.collect.snapshot.files import INDEX, SERVER_VERSION, Folder, encoded
 from reporter.collect.snapshot.index import Collected, Index, Truncated
 from reporter.collect.snapshot.kubelets import collect_host, collect_logs, logged_pod
 from reporter.collect.snapshot.options import MIB, SnapshotOptions, choose
 from reporter.common import log
 from reporter.common.lifecycle import Stop
-from reporter.common.objects import section, text
+from reporter.common.objects import View, text
 from reporter.errors import KubeError
 from reporter.kube.api import KubeApi
-from reporter.kube.reading import Ask
-from reporter.kube.resources import Resource
+from reporter.kube.resources import KINDS
 
 T = TypeVar("T")
 
 _AT_ONCE: Final = 4
-_NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
-_NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
-_PODS = Resource("", "v1", "pods", "Pod", namespaced=True)
 
 
 def take_snapshot(
@@ -46,7 +42,7 @@ def take_snapshot(
     are done and how many there are.
     """
     api.hurry_after(lambda: stop.requested_at)
-    return _Snapshot(options, Server(api.reading(), out, stop, options.seconds), out, tell).run()
+    return _Snapshot(options, Server(api, stop, options.seconds), out, tell).run()
 
 
 class _Snapshot:
@@ -88,15 +84,15 @@ class _Snapshot:
         if options.namespaces:
             index.namespaces = options.namespaces
         elif options.namespace_selector:
-            ask = Ask(_NAMESPACES, metadata_only=True, label_selector=options.namespace_selector)
-            index.namespaces = sorted(self._names(ask))
+            index.namespaces = sorted(self._names("Namespace", options.namespace_selector))
         namespaces = Namespaces(server, index.namespaces, options.namespaces)
         index.gone = namespaces.gone
         return namespaces
 
-    def _names(self, ask: Ask) -> Iterator[str]:
-        for each in self._server.objects(ask):
-            yield text(section(each, "metadata"), "name")
+    def _names(self, kind: str, label_selector: str = "") -> Iterator[str]:
+        listed = Listed(KINDS[kind], label_selector=label_selector, metadata_only=True)
+        for each in self._server.objects(listed):
+            yield View(each).name
 
     def _collect(self, namespaces: Namespaces, pool: ThreadPoolExecutor) -> None:
         server, options, found = self._server, self._options, self._index.found
@@ -117,14 +113,14 @@ class _Snapshot:
                     error=became.error,
                 )
         if options.kubelet:
-            nodes = self._names(Ask(_NODES, metadata_only=True))
+            nodes = self._names("Node")
             self._part("hosts", pool, partial(collect_host, server, self._folder), lambda _: nodes)
         if options.pod_logs:
             self._part(
                 "podlogs",
                 pool,
                 partial(collect_logs, server, self._folder, options.log_kib * 1024),
-                lambda whole: map(logged_pod, namespaces.objects(Ask(_PODS), whole)),
+                lambda whole: map(logged_pod, namespaces.objects(Listed(KINDS["Pod"]), whole)),
             )
 
     def _part(

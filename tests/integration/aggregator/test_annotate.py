@@ -379,8 +379,8 @@ def test_a_server_that_hangs_holds_up_nobody(fake: FakeKube) -> None:
     """The event loop goes on meanwhile."""
 
     class Slow(KubeApi):
-        def annotate_pod(self, *args: Any, **_: Any) -> dict[str, Any]:
-            return super().annotate_pod(*args, timeout=1.0)
+        def patch(self, *what: Any, **more: Any) -> dict[str, Any]:
+            return super().patch(*what, **more, timeout=1.0)
 
     api = Slow.connect(fake.server, ca_file=fake.ca_file, token_file=fake.token_file)
     bench = Bench(fake, api)
@@ -405,7 +405,7 @@ def test_trouble_of_our_own_is_no_end_either(fake: FakeKube, api: KubeApi) -> No
     """An error that nobody has thought of is counted like the others."""
 
     class Broken(KubeApi):
-        def annotate_pod(self, *_: Any, **__: Any) -> dict[str, Any]:
+        def patch(self, *_: Any, **__: Any) -> dict[str, Any]:
             raise ZeroDivisionError
 
     broken = Broken.connect(fake.server, ca_file=fake.ca_file, token_file=fake.token_file)

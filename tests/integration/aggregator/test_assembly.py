@@ -11,8 +11,8 @@ from typing import Any, cast
 
 import pytest
 
-from reporter.aggregator import settings
 from reporter.aggregator.assembly import Assembly
+from reporter.aggregator.settings import Settings
 from reporter.launch import launcher
 from reporter.run.clock import RunClock
 from reporter.run.entry import Entry, State
@@ -31,7 +31,7 @@ MIB = 2**20
 def assembly(folder: Path, plan: Plan, **variables: str) -> Assembly:
     """The parts of a run in a folder, not launching anything."""
     given = {"PLAN": "plan.json", "STATE": f"{folder}/state", "OUTPUT": f"{folder}/out"}
-    return Assembly(settings.load(given | variables), plan, None, None)
+    return Assembly(Settings.read(given | variables), plan, None, None)
 
 
 async def controlled(folder: Path) -> tuple[World, Any, Any]:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from reporter.aggregator import settings
+from reporter.aggregator.settings import Settings
 from tests.blackbox.aggregator.process import site
 
 
@@ -13,7 +13,7 @@ def test_help_lists_every_setting(tmp_path: Path):
     text = " ".join(done.stdout.split())
 
     assert 0 == done.returncode
-    for name, default, rule, meaning in settings.describe():
+    for name, default, rule, meaning in Settings.described():
         assert f"--{name.lower().replace('_', '-')} " in text
         words = f"{name} (default: {default}): {meaning}; {rule}"
         # argparse breaks words at their hyphens.

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from reporter.aggregator import settings as aggregator
+from reporter.aggregator.settings import Settings
 from reporter.collect.gatherers import GathererLimits, add_options, chosen_limits
 from tests.forked import Forked
 
@@ -213,7 +213,7 @@ def test_the_limits_where_nobody_chooses() -> None:
 
 def test_an_aggregator_takes_whatever_gatherers_may_leave() -> None:
     """By the numbers of both, as they are shipped: contents, names and headers of a tar."""
-    ours, theirs = GathererLimits(), aggregator.load({"PLAN": "p", "STATE": "s", "OUTPUT": "o"})
+    ours, theirs = GathererLimits(), Settings.read({"PLAN": "p", "STATE": "s", "OUTPUT": "o"})
     many = 20  # gatherers that are run although nothing is left
     files = ours.total_files + 2 * many
     header = 3 * 512 + 4096  # of a name of any length, with padding

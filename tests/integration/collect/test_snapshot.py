@@ -2,19 +2,12 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
-from pathlib import Path
 
 import pytest
 
-from reporter.collect.snapshot.collecting import Namespaces, Server, collect
-from reporter.collect.snapshot.files import Folder
-from reporter.common.lifecycle import Stop
-from reporter.kube.resources import Resource
 from tests.fakekube import Answer, FakeKube, Rule, make_job, make_pod
 from tests.fakekube.kinds import Kind
 from tests.integration.collect.scene import Take, on_request
-from tests.kube_client import connect
 
 SECRET = "hunter2-PLANTED"
 PODS = 1_100  # three pages
@@ -244,30 +237,6 @@ def test_what_kubelets_say(fake: FakeKube, take: Take) -> None:
     assert b"[redacted]" in taken.files["hosts/n1/configz.json"]
     assert "n2" in taken.index["hosts"]["error"]
     assert 2 == taken.index["hosts"]["count"]
-
-
-def test_a_page_that_is_too_large_is_asked_for_in_parts(fake: FakeKube, tmp_path: Path) -> None:
-    """Large objects are no reason to miss any of them."""
-    for number in range(70):
-        data = {"a": "x" * 2000}
-        fake.store.create("ConfigMap", {"metadata": {"name": f"m{number:02}"}, "data": data})
-    api = connect(fake)
-    reading = api.reading()
-    reading.page = partial(reading.page, most=60_000)  # type: ignore[method-assign]
-    server = Server(reading, tmp_path, Stop(), 600)
-    found = collect(
-        Folder(tmp_path, 2**30, 100),
-        Namespaces(server, None, ()),
-        2**30,
-        Resource("", "v1", "configmaps", "ConfigMap", True),
-    )
-    reading.close()
-    api.close()
-
-    assert (70, "", "") == (found.count, found.error, found.truncated)
-    assert ["500", "50", "5"] == list(
-        dict.fromkeys(each.query["limit"] for each in fake.requests("GET", "/configmaps"))
-    )
 
 
 def test_without_any_right(fake: FakeKube, take: Take) -> None:

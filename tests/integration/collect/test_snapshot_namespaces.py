@@ -44,8 +44,8 @@ def grant(fake: FakeKube, **variables: str) -> list[Rule]:
     """Give the snapshot the account that `status-ctl run` would; return its rules."""
     options, _ = read_options({f"SNAPSHOT_{name.upper()}": v for name, v in variables.items()})
     api = connect(fake)
-    with closing(api), closing(api.reading()) as reading:
-        found = reading.discover()
+    with closing(api):
+        found = api.discover()
     granted = rights(choose(found.resources, options).chosen, options)
     made = snapshot_objects("first", "default", granted)
     rules = [

@@ -14,7 +14,7 @@ from reporter.errors import (
 )
 from reporter.kube.api import KubeApi
 from tests.fakekube import Answer, FakeKube, Hang, make_job
-from tests.integration.kube.connecting import JOB, NAMESPACE
+from tests.integration.kube.connecting import JOB, read
 from tests.kube_client import connect
 
 # Credentials
@@ -22,12 +22,12 @@ from tests.kube_client import connect
 
 def test_a_rotated_token_is_read_after_a_401(fake: FakeKube, api: KubeApi) -> None:
     """One call, two requests: the old token is refused, the new one is good."""
-    api.get_job(NAMESPACE, JOB)
+    read(api)
     old, new = fake.read_token(), fake.token("reporter")
     fake.revoke(old)
     fake.write_token(new)
 
-    assert fake.job(JOB) == api.get_job(NAMESPACE, JOB)
+    assert fake.job(JOB) == read(api)
     assert [(200, f"bearer {old}"), (401, f"bearer {old}"), (200, f"bearer {new}")] == [
         (entry.status, entry.headers["authorization"]) for entry in fake.journal
     ]
@@ -37,11 +37,11 @@ def test_a_token_that_stays_bad_is_tried_twice(fake: FakeKube, api: KubeApi) -> 
     """Then it is Unauthorized, until the file changes."""
     fake.revoke(fake.read_token())
     with pytest.raises(Unauthorized):
-        api.get_job(NAMESPACE, JOB)
+        read(api)
     assert [401, 401] == [entry.status for entry in fake.journal]
 
     fake.write_token(fake.token("reporter"))
-    assert fake.job(JOB) == api.get_job(NAMESPACE, JOB)
+    assert fake.job(JOB) == read(api)
 
 
 def test_the_second_try_after_a_401_has_only_the_time_that_is_left(
@@ -52,7 +52,7 @@ def test_the_second_try_after_a_401_has_only_the_time_that_is_left(
     fake.fail(Hang(), nth=2)
     started = time.monotonic()
     with pytest.raises(Unavailable):
-        api.get_job(NAMESPACE, JOB, timeout=0.5)
+        read(api, timeout=0.5)
 
     assert time.monotonic() - started < 5
 
@@ -66,13 +66,13 @@ def test_an_unusable_token_file_is_an_outage_until_it_is_good(
     fake.write_token(content)
     for _ in range(2):
         with pytest.raises(Unavailable) as caught:
-            api.get_job(NAMESPACE, JOB)
+            read(api)
         assert "secret" not in str(caught.value)
         assert caught.value.__suppress_context__
     assert [] == fake.journal
 
     fake.write_token(good)
-    assert fake.job(JOB) == api.get_job(NAMESPACE, JOB)
+    assert fake.job(JOB) == read(api)
 
 
 def test_a_token_file_that_comes_late(fake: FakeKube) -> None:
@@ -81,10 +81,10 @@ def test_a_token_file_that_comes_late(fake: FakeKube) -> None:
     fake.remove_token()
     api = connect(fake)
     with pytest.raises(Unavailable, match="credentials"):
-        api.get_job(NAMESPACE, JOB)
+        read(api)
     fake.write_token(good)
 
-    assert fake.job(JOB) == api.get_job(NAMESPACE, JOB)
+    assert fake.job(JOB) == read(api)
     api.close()
 
 
@@ -93,25 +93,25 @@ def test_rights_that_come_late(fake: FakeKube, api: KubeApi) -> None:
     rules = fake.tokens.roles["reporter"]
     fake.tokens.roles["reporter"] = ()
     with pytest.raises(Forbidden, match="cannot get resource"):
-        api.get_job(NAMESPACE, JOB)
+        read(api)
     fake.tokens.roles["reporter"] = rules
 
-    assert fake.job(JOB) == api.get_job(NAMESPACE, JOB)
+    assert fake.job(JOB) == read(api)
 
 
 @pytest.mark.parametrize("relax", [False, True])
 def test_a_rotated_ca_counts_from_the_next_connection(fake: FakeKube, relax: bool) -> None:
     """Before the file has the new CA it is an outage; the CA before is trusted no longer."""
     api = connect(fake, relax_x509_strict=relax)
-    api.get_job(NAMESPACE, JOB)
+    read(api)
     fake.new_authority(publish=False)
     fake.stop()
     fake.start()
     with pytest.raises(Unavailable, match=r"(?i)certificate"):
-        api.get_job(NAMESPACE, JOB)
+        read(api)
     fake.publish_authority()
 
-    assert fake.job(JOB) == api.get_job(NAMESPACE, JOB)
+    assert fake.job(JOB) == read(api)
     api.close()
 
 
@@ -120,7 +120,7 @@ def test_a_certificate_for_another_name_is_refused() -> None:
     with FakeKube(certified=["192.0.2.1"]) as fake:
         api = connect(fake, relax_x509_strict=True)
         with pytest.raises(Unavailable, match=r"(?i)certificate"):
-            api.get_job(NAMESPACE, JOB)
+            read(api)
 
 
 def test_a_ca_without_the_strict_extensions_works_relaxed() -> None:
@@ -129,7 +129,7 @@ def test_a_ca_without_the_strict_extensions_works_relaxed() -> None:
         fake.create_job(make_job(JOB))
         api = connect(fake, relax_x509_strict=True)
 
-        assert fake.job(JOB) == api.get_job(NAMESPACE, JOB)
+        assert fake.job(JOB) == read(api)
         api.close()
 
 
@@ -139,7 +139,7 @@ def test_a_ca_without_the_strict_extensions_fails_otherwise() -> None:
     with FakeKube(strict_ca=False) as fake:
         api = connect(fake)
         with pytest.raises(Unavailable, match=r"(?i)certificate verify failed"):
-            api.get_job(NAMESPACE, JOB)
+            read(api)
 
 
 # In a cluster
@@ -201,7 +201,7 @@ def test_in_a_cluster_without_a_mounted_token(monkeypatch: pytest.MonkeyPatch, h
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "9")
     api = KubeApi.in_cluster()
     with pytest.raises(Unavailable, match="credentials"):
-        api.get_job(NAMESPACE, JOB)
+        read(api)
 
 
 @pytest.mark.parametrize("server", ["http://127.0.0.1:1", "127.0.0.1:1", "https://", ""])

@@ -1,17 +1,26 @@
 """`reporter.kube` as people use it: their kubeconfig, and lists of Jobs, Pods and events; logs."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from reporter.errors import Forbidden, NotFound, SettingsError, Unavailable
-from reporter.kube.api import KubeApi
-from reporter.kube.objects import PAGE
+from reporter.errors import (
+    Expired,
+    Forbidden,
+    InvalidRequest,
+    SettingsError,
+    TooLarge,
+    Unavailable,
+)
+from reporter.kube.api import PAGE, KubeApi
+from reporter.kube.resources import Resource
 from tests.blackbox.ctl.cluster import kubeconfig
-from tests.fakekube import Answer, FakeKube, make_job, make_pod
+from tests.fakekube import Answer, FakeKube, make_job
+from tests.fakekube.kinds import Kind
 
 
 @pytest.fixture
@@ -29,16 +38,6 @@ def api(fake: FakeKube, tmp_path: Path) -> Iterator[KubeApi]:
 
 def names(found: Any) -> list[str]:
     return [each["metadata"]["name"] for each in found]
-
-
-def test_a_job_as_people_may_read_it(fake: FakeKube, api: KubeApi) -> None:
-    """The Job itself, not its status subresource."""
-    fake.create_job(make_job())
-
-    assert "validate" == api.get("Job", "default", "validate")["metadata"]["name"]
-    assert ["/apis/batch/v1/namespaces/default/jobs/validate"] == [e.path for e in fake.journal]
-    with pytest.raises(NotFound):
-        api.get("Job", "default", "other")
 
 
 def test_jobs_come_page_by_page(fake: FakeKube, api: KubeApi) -> None:
@@ -64,52 +63,96 @@ def test_trouble_on_a_later_page(fake: FakeKube, api: KubeApi) -> None:
         list(api.list_all("Job", "default"))
 
 
-def test_pods_of_all_namespaces(fake: FakeKube, api: KubeApi) -> None:
-    """By their labels."""
-    for namespace in ("a", "b"):
-        fake.create_pod(make_pod(make_job(namespace=namespace)))
-
-    assert ["a", "b"] == [
-        pod["metadata"]["namespace"] for pod in api.list_pods(None, "job-name=validate")
-    ]
-    assert 1 == len(api.list_pods(None, "job-name=validate", limit=1))
-
-
-def test_events_of_an_object(fake: FakeKube, api: KubeApi) -> None:
-    """By its UID."""
-    for uid in ("1", "2"):
-        event = {"metadata": {"name": uid}, "involvedObject": {"uid": uid}, "reason": "Failed"}
-        fake.store.create("Event", event)
-
-    assert ["2"] == names(api.list_events("default", "involvedObject.uid=2"))
-
-
 @pytest.mark.parametrize(
     "body",
     [
         {"kind": "EventList", "metadata": {}, "items": {"a": 1}},
         {"kind": "EventList", "metadata": {}, "items": ["x"]},
         {"kind": "PodList", "metadata": {}, "items": []},
+        b"<html>",
     ],
+    ids=repr,
 )
-def test_what_is_no_list(fake: FakeKube, api: KubeApi, body: dict[str, Any]) -> None:
+def test_what_is_no_list(fake: FakeKube, api: KubeApi, body: dict[str, Any] | bytes) -> None:
     """Unavailable: something in between has answered."""
     fake.fail(Answer(body=body))
     with pytest.raises(Unavailable):
-        api.list_events("default", "x=y")
+        api.list_page("Event", "default")
 
 
-def test_the_end_of_a_log(fake: FakeKube, api: KubeApi) -> None:
-    """As bytes, bounded by the request."""
-    fake.fail(Answer(body=b"line\n"), path="/log")
+def test_a_list_of_nothing_may_be_null(fake: FakeKube, api: KubeApi) -> None:
+    """What Go makes of an empty list."""
+    fake.fail(Answer(200, body={"kind": "PodList", "metadata": {}, "items": None}))
 
-    assert b"line\n" == api.read_log("default", "p", "status-reporter")
-    (asked,) = fake.requests("GET", "/log")
-    assert {
-        "container": "status-reporter",
-        "tailLines": "100",
-        "limitBytes": "65536",
-    } == asked.query
+    assert [] == list(api.list_all("Pod", "default"))
+
+
+def test_pages_that_take_too_long(fake: FakeKube, api: KubeApi) -> None:
+    """The refusal brings along what goes on all the same."""
+    for name in "abcd":
+        fake.store.create("ConfigMap", {"metadata": {"name": name}})
+    first = api.list_page("ConfigMap", None, limit=3)
+    fake.store.create("Secret", {"metadata": {"name": "later"}})
+    fake.store.compact()
+    with pytest.raises(Expired) as refused:
+        api.list_page("ConfigMap", None, limit=3, more=first.more)
+
+    assert ["d"] == names(api.list_page("ConfigMap", None, more=refused.value.more).items)
+
+
+def test_only_metadata(fake: FakeKube, api: KubeApi) -> None:
+    """A server that sends whole objects all the same is refused."""
+    fake.store.create("Secret", {"metadata": {"name": "s"}, "data": {"a": "Yg=="}})
+    (found,) = api.list_all("Secret", "default", metadata_only=True)
+
+    assert {"kind", "apiVersion", "metadata"} == set(found)
+    whole = {"kind": "SecretList", "metadata": {}, "items": [{"metadata": {"name": "s"}}]}
+    fake.fail(Answer(body=whole), path="/secrets")
+    with pytest.raises(Unavailable, match="PartialObjectMetadataList"):
+        api.list_page("Secret", "default", metadata_only=True)
+
+
+def test_a_kind_that_only_the_server_knows(fake: FakeKube, api: KubeApi) -> None:
+    """Its list may have any name; a group with a path in it leads nowhere else."""
+    things = Resource("things.example.com", "v2", "things", "Thing", namespaced=True)
+    fake.fail(Answer(body={"kind": "Thingies", "metadata": {}, "items": [{"a": 1}]}))
+
+    assert [{"a": 1}] == list(api.list_all(things, "default"))
+    with pytest.raises(Forbidden):
+        api.list_page(replace(things, group="../api"), None)
+    assert [
+        "/apis/things.example.com/v2/namespaces/default/things",
+        "/apis/..%2Fapi/v2/things",
+    ] == [each.path for each in fake.requests("GET")]
+
+
+def test_what_is_offered(fake: FakeKube, api: KubeApi) -> None:
+    """With two requests; a group whose server is away is noted, and the rest is there."""
+    fake.offered.serve(Kind("PodMetrics", "metrics.k8s.io", "pods", version="v1beta1"), [])
+    fake.offered.broken["broken.example.com"] = "v1"
+    found = api.discover()
+    pods = [each for each in found.resources if each.plural == "pods"]
+
+    assert ["pods", "pods.metrics.k8s.io"] == [each.name for each in pods]
+    assert ["Pod", "PodMetrics"] == [each.kind for each in pods]
+    assert [("broken.example.com", "v1")] == [(e.group, e.version) for e in found.troubles]
+    assert 2 == len(fake.requests("GET", "/api"))
+
+
+def test_a_server_that_knows_no_such_document(fake: FakeKube, api: KubeApi) -> None:
+    """It is too old, or a proxy asks it in its own way."""
+    fake.fail(Answer(body={"kind": "APIGroupList", "groups": []}), path="/apis")
+    with pytest.raises(InvalidRequest, match="has no aggregated discovery; Kubernetes has it"):
+        api.discover()
+
+
+def test_a_document_that_is_too_large(fake: FakeKube, api: KubeApi) -> None:
+    """It is given up on the way; the next request has a new connection."""
+    fake.fail(Answer(body=b"x" * 100_000), path="/version")
+    with pytest.raises(TooLarge):
+        list(api.read("/version", most=99_999))
+
+    assert api.server_version().startswith("v1.")
 
 
 def test_rights_are_those_of_the_token(fake: FakeKube, tmp_path: Path) -> None:

@@ -16,8 +16,8 @@ from reporter.errors import (
     TooLarge,
     Unavailable,
 )
-from reporter.kube.api import KubeApi
-from reporter.kube.objects import KINDS, WARN
+from reporter.kube.api import WARN, KubeApi
+from reporter.kube.resources import KINDS
 from tests.fakekube import Answer, FakeKube, Hang, Reset, make_job, make_pod
 from tests.fakekube import kinds as fake_kinds
 from tests.kube_client import connect
@@ -107,6 +107,25 @@ def test_refused_by_a_policy_or_for_want_of_a_right(api: KubeApi, fake: FakeKube
         other.create("Pod", "default", {"metadata": {"name": "x"}})
     other.close()
     assert Forbidden is type(refused.value)
+
+
+def test_annotations_are_merged_into_those_of_others(api: KubeApi, fake: FakeKube) -> None:
+    """With a JSON merge patch; None deletes; the answer is the new object."""
+    fake.create_pod(make_pod(fake.create_job(make_job()), name="p", annotations={"foreign": "x"}))
+    for annotations in ({"a/x": "1", "a/y": "2"}, {"a/x": None, "a/y": "3"}):
+        body = {"metadata": {"annotations": annotations}}
+        changed = api.patch("Pod", "default", "p", body, merge="json")
+
+    assert {"foreign": "x", "a/y": "3"} == changed["metadata"]["annotations"]
+    assert fake.pod("p") == changed
+    sent = fake.journal[-1]
+    assert {"fieldManager": "status-reporter", "fieldValidation": "Strict"} == sent.query
+    assert "application/merge-patch+json" == sent.headers["content-type"]
+
+    body = {"metadata": {"annotations": {"a": "x" * 262_140}}}
+    with pytest.raises(InvalidRequest, match="may not be more than 262144 bytes") as caught:
+        api.patch("Pod", "default", "p", body, merge="json")
+    assert len(str(caught.value)) <= 300
 
 
 def test_deleting_takes_the_pods_along(api: KubeApi, fake: FakeKube) -> None:

@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from contextlib import ExitStack, closing
+from contextlib import AbstractContextManager
 from typing import Any
 
 import pytest
@@ -17,6 +17,7 @@ from reporter.errors import Unavailable
 from reporter.kube.api import KubeApi
 from tests.calm import Calm
 from tests.fakekube import FakeKube
+from tests.integration.kube.connecting import full_backlog, mute_peer, read
 
 TRIES = 300
 
@@ -47,7 +48,7 @@ def test_a_reset_between_connect_and_handshake_leaves_no_socket_behind(
         )
         for _ in range(TRIES):
             with pytest.raises(Unavailable):
-                api.get_job("default", "validate")
+                read(api)
         resetting.join()
         api.close()
     gc.collect()
@@ -55,47 +56,25 @@ def test_a_reset_between_connect_and_handshake_leaves_no_socket_behind(
     assert [] == [found.exc_value for found in forgotten]
 
 
-def silent_handshake() -> socket.socket:
-    """Take connections, and say nothing."""
-    return socket.create_server(("127.0.0.1", 0))
-
-
-def full_queue() -> socket.socket:
-    """Drop packets: the queue of connections that wait to be taken is full."""
-    listener = socket.socket()
-    listener.bind(("127.0.0.1", 0))
-    listener.listen(0)
-    return listener
-
-
-@pytest.mark.parametrize("listen", [silent_handshake, full_queue])
+@pytest.mark.parametrize("peer", [mute_peer, full_backlog])
 def test_a_connection_on_its_way_does_not_outlive_the_stop(
-    listen: Callable[[], socket.socket],
+    peer: Callable[[], AbstractContextManager[str]],
 ) -> None:
     """Neither the connect nor the handshake takes its 3 s once the process is to end."""
-    with FakeKube() as fake, ExitStack() as stack:
-        listener = stack.enter_context(listen())
-        port = listener.getsockname()[1]
-        if listen is full_queue:
-            for _ in range(4):
-                filling = stack.enter_context(socket.socket())
-                filling.setblocking(False)
-                filling.connect_ex(("127.0.0.1", port))
-        api = KubeApi.connect(
-            f"https://127.0.0.1:{port}", ca_file=fake.ca_file, token_file=fake.token_file
-        )
-        stack.enter_context(closing(api))
+    with FakeKube() as fake, peer() as server:
+        api = KubeApi.connect(server, ca_file=fake.ca_file, token_file=fake.token_file)
         stop = Stop()
         api.hurry_after(lambda: stop.requested_at)
         threading.Timer(0.2, stop.request).start()
         with Calm() as calm, pytest.raises(Unavailable):
-            api.get_job("default", "validate")
+            read(api)
         assert stop.requested_at is not None
         assert calm.seconds < 2.2
 
         # What begins after the stop has its own time.
         begun = time.monotonic()
         with pytest.raises(Unavailable):
-            api.get_job("default", "validate", timeout=1.0)
+            read(api, timeout=1.0)
         assert 0.9 < time.monotonic() - begun
         stop.wake.close()
+        api.close()

@@ -30,9 +30,8 @@ from tests.fakekube import (
     make_pod,
     terminated,
 )
+from tests.integration.kube.connecting import NAMESPACE, POD, full_backlog, watch
 
-NAMESPACE = "default"
-POD = "pod"
 LONG = 30.0
 """Nothing in these tests may take so long; a close has a bound of a sixth of it."""
 
@@ -82,7 +81,7 @@ def types(reader: Reader) -> list[str]:
 
 def test_it_starts_with_the_present_state_and_follows(fake: FakeKube, api: KubeApi) -> None:
     """ADDED, a bookmark, then every change, and DELETED with the last state."""
-    reader = Reader(api.watch_pod(NAMESPACE, POD))
+    reader = Reader(watch(api))
     fake.wait_for(lambda: len(reader.events) == 2)
     exited = make_pod(make_job(), adapter_state=terminated(3))["status"]
     fake.update_pod(POD, lambda pod: pod | {"status": exited})
@@ -98,33 +97,21 @@ def test_it_starts_with_the_present_state_and_follows(fake: FakeKube, api: KubeA
 
 def test_the_request_is_the_published_one(fake: FakeKube, api: KubeApi) -> None:
     """One Pod by field selector, bookmarks, the server's timeout, no resourceVersion."""
-    next(iter(api.watch_pod(NAMESPACE, POD)))
+    next(iter(watch(api)))
     (entry,) = fake.journal
 
     assert entry.path == "/api/v1/namespaces/default/pods"
     assert {
         "watch": "true",
         "fieldSelector": "metadata.name=pod",
-        "timeoutSeconds": "900",
+        "timeoutSeconds": "300",
         "allowWatchBookmarks": "true",
     } == entry.query
 
 
-def test_events_of_other_pods_do_not_come(fake: FakeKube, api: KubeApi) -> None:
-    """The field selector holds."""
-    reader = Reader(api.watch_pod(NAMESPACE, POD))
-    fake.wait_for(lambda: reader.events)
-    fake.create_pod(make_pod(make_job(), name="other", uid="other"))
-    fake.update_pod(POD, lambda pod: pod | {"status": {"phase": "Failed"}})
-    fake.wait_for(lambda: len(reader.events) == 3)
-    reader.close()
-
-    assert {None, POD} == {pod["metadata"].get("name") for _, pod in reader.events}
-
-
 def test_the_servers_timeout_is_a_normal_end(fake: FakeKube, api: KubeApi) -> None:
     """The iteration just ends; the caller watches again."""
-    reader = Reader(api.watch_pod(NAMESPACE, POD, server_timeout=1)).join()
+    reader = Reader(watch(api, server_timeout=1)).join()
 
     assert reader.error is None
     assert ["ADDED", "BOOKMARK"] == types(reader)
@@ -133,7 +120,7 @@ def test_the_servers_timeout_is_a_normal_end(fake: FakeKube, api: KubeApi) -> No
 def test_bookmarks_keep_a_quiet_watch_alive(fake: FakeKube, api: KubeApi) -> None:
     """Silence is counted from the last sign of life, not from the start."""
     fake.bookmark_every = 0.1
-    reader = Reader(api.watch_pod(NAMESPACE, POD, server_timeout=2, silence=1.0)).join()
+    reader = Reader(watch(api, server_timeout=2, silence=1.0)).join()
 
     assert reader.error is None
     assert len(reader.events) > 10
@@ -167,7 +154,7 @@ def test_a_watch_that_breaks_ends_with_an_error(
 ) -> None:
     """Refused, broken, ended by the server, or carrying what no API server sends."""
     fake.fail(fault)
-    reader = Reader(api.watch_pod(NAMESPACE, POD)).join()
+    reader = Reader(watch(api)).join()
 
     assert error is type(reader.error)
     assert len(fake.journal) == 1
@@ -177,7 +164,7 @@ def test_a_watch_that_breaks_ends_with_an_error(
 def test_a_stream_that_ends_inside_an_event_is_an_error(fake: FakeKube, api: KubeApi) -> None:
     """Half a line at the clean end of the body."""
     fake.fail(Answer(200, body=b'{"type": "ADDED", "obj'))
-    reader = Reader(api.watch_pod(NAMESPACE, POD)).join()
+    reader = Reader(watch(api)).join()
 
     assert Unavailable is type(reader.error)
 
@@ -187,7 +174,7 @@ def test_silence_is_a_dead_connection(fake: FakeKube, api: KubeApi, fault: Any) 
     """Half-open: no error ever comes from the network, before the answer or after an event."""
     fake.fail(fault)
     started = time.monotonic()
-    reader = Reader(api.watch_pod(NAMESPACE, POD, silence=0.5)).join()
+    reader = Reader(watch(api, silence=0.5)).join()
 
     # Before the first byte of an answer it is not the watch that is silent.
     expected = Unavailable if isinstance(fault, Hang) else errors.Silence
@@ -197,25 +184,25 @@ def test_silence_is_a_dead_connection(fake: FakeKube, api: KubeApi, fault: Any) 
 
 def test_a_401_is_tried_once_more_with_a_fresh_token(fake: FakeKube, api: KubeApi) -> None:
     """As with every request."""
-    api.get_pod(NAMESPACE, POD)
+    api.get("Pod", NAMESPACE, POD)
     fake.revoke(fake.read_token())
-    reader = Reader(api.watch_pod(NAMESPACE, POD)).join()
+    reader = Reader(watch(api)).join()
     assert Unauthorized is type(reader.error)
 
     old = fake.read_token()
     fake.write_token(fake.token("reporter"))
     fake.revoke(old)
-    first, _ = next(iter(api.watch_pod(NAMESPACE, POD)))
+    first, _ = next(iter(watch(api)))
 
     assert first == "ADDED"
 
 
 def test_requests_go_on_beside_a_watch(fake: FakeKube, api: KubeApi) -> None:
     """The watch has a connection of its own."""
-    reader = Reader(api.watch_pod(NAMESPACE, POD))
+    reader = Reader(watch(api))
     fake.wait_for(lambda: reader.events)
 
-    assert fake.pod(POD) == api.get_pod(NAMESPACE, POD)
+    assert fake.pod(POD) == api.get("Pod", NAMESPACE, POD)
     reader.close()
 
 
@@ -229,7 +216,7 @@ def closed_while(fake: FakeKube, reader: Reader, reached: Callable[[], Any]) -> 
 
 def test_close_while_streaming(fake: FakeKube, api: KubeApi) -> None:
     """The reader waits for the next event."""
-    reader = Reader(api.watch_pod(NAMESPACE, POD))
+    reader = Reader(watch(api))
     closed_while(fake, reader, lambda: len(reader.events) == 2)
 
     fake.wait_for(lambda: fake.journal[0].ended)
@@ -238,7 +225,7 @@ def test_close_while_streaming(fake: FakeKube, api: KubeApi) -> None:
 def test_close_while_the_server_has_not_answered(fake: FakeKube, api: KubeApi) -> None:
     """The reader waits for the answer's head."""
     fake.fail(Hang())
-    reader = Reader(api.watch_pod(NAMESPACE, POD))
+    reader = Reader(watch(api))
     closed_while(fake, reader, lambda: fake.journal)
 
     assert [] == reader.events
@@ -249,7 +236,7 @@ def test_close_during_the_handshake(fake: FakeKube) -> None:
     with socket.create_server(("127.0.0.1", 0)) as mute:
         server = f"https://127.0.0.1:{mute.getsockname()[1]}"
         api = KubeApi.connect(server, ca_file=fake.ca_file, token_file=fake.token_file)
-        reader = Reader(api.watch_pod(NAMESPACE, POD))
+        reader = Reader(watch(api))
         peer, _ = mute.accept()
         with peer:
             peer.recv(1)
@@ -260,29 +247,17 @@ def test_close_during_the_handshake(fake: FakeKube) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs Linux' full backlog that drops packets")
-def test_close_while_connecting(fake: FakeKube, full_backlog: str) -> None:
+def test_close_while_connecting(fake: FakeKube) -> None:
     """TCP connect has no answer and would go on for three seconds."""
-    api = KubeApi.connect(full_backlog, ca_file=fake.ca_file, token_file=fake.token_file)
-    before = sockets_connecting()
-    reader = Reader(api.watch_pod(NAMESPACE, POD))
-    fake.wait_for(lambda: sockets_connecting() > before)
-    with Calm() as calm:
-        reader.close()
+    with full_backlog() as server:
+        api = KubeApi.connect(server, ca_file=fake.ca_file, token_file=fake.token_file)
+        before = sockets_connecting()
+        reader = Reader(watch(api))
+        fake.wait_for(lambda: sockets_connecting() > before)
+        with Calm() as calm:
+            reader.close()
 
     assert calm.seconds < 1.5
-
-
-@pytest.fixture
-def full_backlog() -> Iterator[str]:
-    """An address on which TCP connects hang."""
-    with socket.create_server(("127.0.0.1", 0), backlog=0) as full:
-        others = [socket.socket() for _ in range(3)]
-        for other in others:
-            other.setblocking(False)
-            other.connect_ex(full.getsockname())
-        yield f"https://127.0.0.1:{full.getsockname()[1]}"
-        for other in others:
-            other.close()
 
 
 def sockets_connecting() -> int:
@@ -293,11 +268,11 @@ def sockets_connecting() -> int:
 
 def test_close_before_it_began(fake: FakeKube, api: KubeApi) -> None:
     """Nothing is sent any more, and nothing comes."""
-    watch = api.watch_pod(NAMESPACE, POD)
-    watch.close()
-    watch.close()
+    closed = watch(api)
+    closed.close()
+    closed.close()
 
-    assert [] == list(watch)
+    assert [] == list(closed)
     assert [] == fake.journal
 
 
@@ -306,13 +281,13 @@ def test_watches_leave_no_descriptor_behind(fake: FakeKube, api: KubeApi) -> Non
     """However they end: by break, by close, by refusal, by silence."""
     counts = []
     for _ in range(3):
-        next(iter(api.watch_pod(NAMESPACE, POD)))
-        reader = Reader(api.watch_pod(NAMESPACE, POD))
+        next(iter(watch(api)))
+        reader = Reader(watch(api))
         closed_while(fake, reader, lambda reader=reader: reader.events)
         fake.fail(Answer(403))
-        Reader(api.watch_pod(NAMESPACE, POD)).join()
+        Reader(watch(api)).join()
         fake.fail(Silence())
-        Reader(api.watch_pod(NAMESPACE, POD, silence=0.1)).join()
+        Reader(watch(api, silence=0.1)).join()
         fake.wait_for(lambda: all(entry.ended for entry in fake.journal))
         fake.stop()
         gc.collect()

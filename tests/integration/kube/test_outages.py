@@ -1,33 +1,26 @@
 """`reporter.kube.api` against an API server over TLS: garbage, silence, lost connections."""
 
-import socket
 import sys
 import threading
 import time
-from contextlib import ExitStack
 
 import pytest
 
 from reporter.errors import (
     Unavailable,
 )
+from reporter.kube import client
 from reporter.kube.api import KubeApi
-from reporter.kube.client import LONGEST_IDLE, Client
 from tests.fakekube import Answer, FakeKube, Hang, Reset, Slow
-from tests.integration.kube.connecting import JOB, NAMESPACE, condition
+from tests.integration.kube.connecting import JOB, full_backlog, mute_peer, read, watch, write
 from tests.kube_client import connect
 
 
 @pytest.mark.parametrize(
     "body",
     [
-        b"",
         b"<html>proxy</html>",
-        b"[]",
-        b'{"kind": "Status", "metadata": {}}',
         b'{"kind": "Pod", "metadata": {}}',
-        b"\xff\xfe",
-        b"[" * 100_000,
         b'{"kind": "Job", "metadata": {}, "x": "' + b"x" * 5_000_000 + b'"}',
     ],
     ids=lambda body: repr(body[:32]),
@@ -36,9 +29,9 @@ def test_garbage_is_an_outage(fake: FakeKube, api: KubeApi, body: bytes) -> None
     """A 200 that is no Job is no answer, and the next request is not disturbed by it."""
     fake.fail(Answer(200, body=body))
     with pytest.raises(Unavailable):
-        api.get_job(NAMESPACE, JOB)
+        read(api)
 
-    assert fake.job(JOB) == api.get_job(NAMESPACE, JOB)
+    assert fake.job(JOB) == read(api)
 
 
 def test_half_a_body_is_an_outage(fake: FakeKube, api: KubeApi) -> None:
@@ -48,7 +41,7 @@ def test_half_a_body_is_an_outage(fake: FakeKube, api: KubeApi) -> None:
     ended = threading.Timer(0.2, fake.drop_connections)
     ended.start()
     with pytest.raises(Unavailable):
-        api.get_job(NAMESPACE, JOB)
+        read(api)
     ended.join()
 
 
@@ -57,7 +50,7 @@ def test_a_reset_is_an_outage_after_one_request(fake: FakeKube, api: KubeApi, ap
     """Whether the patch was carried out cannot be known; nothing is sent twice."""
     fake.fail(Reset(apply=apply))
     with pytest.raises(Unavailable):
-        api.patch_job_status(NAMESPACE, JOB, condition())
+        write(api)
 
     assert len(fake.journal) == 1
     assert apply == (fake.condition(JOB, "Available") is not None)
@@ -70,62 +63,61 @@ def test_the_timeout_bounds_the_whole_request(
     fake: FakeKube, api: KubeApi, fault: Hang | Slow
 ) -> None:
     """A server that says nothing, or a byte at a time, costs no more than the timeout."""
-    api.get_job(NAMESPACE, JOB)
+    read(api)
     fake.fail(fault)
     started = time.monotonic()
     with pytest.raises(Unavailable):
-        api.get_job(NAMESPACE, JOB, timeout=0.5)
+        read(api, timeout=0.5)
 
     assert 0.4 < time.monotonic() - started < 5
-    assert fake.job(JOB) == api.get_job(NAMESPACE, JOB)
+    assert fake.job(JOB) == read(api)
 
 
 def test_a_server_that_goes_away_and_comes_back(fake: FakeKube, api: KubeApi) -> None:
     """Connections are refused while it is away; afterwards nothing remembers the outage."""
-    api.get_job(NAMESPACE, JOB)
+    read(api)
     fake.stop()
     with pytest.raises(Unavailable):
-        api.get_job(NAMESPACE, JOB)
+        read(api)
     fake.start()
 
-    assert fake.job(JOB) == api.get_job(NAMESPACE, JOB)
+    assert fake.job(JOB) == read(api)
 
 
 def test_a_connection_closed_while_idle_is_not_used(fake: FakeKube, api: KubeApi) -> None:
     """A load balancer or a restart ends idle connections; the next request opens a new one."""
-    api.get_job(NAMESPACE, JOB)
+    read(api)
     fake.drop_connections()
     fake.stop()
     fake.start()
 
-    assert fake.job(JOB) == api.get_job(NAMESPACE, JOB)
+    assert fake.job(JOB) == read(api)
 
 
 def test_a_refused_handshake_is_an_outage(fake: FakeKube, api: KubeApi) -> None:
     """TLS trouble is tried again later, not now."""
     fake.refuse_handshakes(1)
     with pytest.raises(Unavailable):
-        api.get_job(NAMESPACE, JOB)
+        read(api)
 
     assert fake.handshakes == 1
-    assert fake.job(JOB) == api.get_job(NAMESPACE, JOB)
+    assert fake.job(JOB) == read(api)
 
 
 def test_a_name_without_address_is_an_outage(fake: FakeKube) -> None:
     """DNS trouble, too."""
     api = KubeApi.connect("https://nowhere.invalid", ca_file=fake.ca_file, token_file=None)
     with pytest.raises(Unavailable, match="nowhere"):
-        api.get_job(NAMESPACE, JOB)
+        read(api)
 
 
 def test_a_peer_that_accepts_and_says_nothing(fake: FakeKube) -> None:
     """The handshake counts into the time for connecting."""
-    with socket.create_server(("127.0.0.1", 0)) as mute:
-        server = f"https://127.0.0.1:{mute.getsockname()[1]}"
+    with mute_peer() as server:
         api = KubeApi.connect(server, ca_file=fake.ca_file, token_file=None)
         started = time.monotonic()
         with pytest.raises(Unavailable):
-            api.get_job(NAMESPACE, JOB, timeout=0.5)
+            read(api, timeout=0.5)
 
     assert time.monotonic() - started < 5
 
@@ -133,29 +125,13 @@ def test_a_peer_that_accepts_and_says_nothing(fake: FakeKube) -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="needs Linux' full backlog that drops packets")
 def test_a_peer_that_swallows_packets_costs_three_seconds(fake: FakeKube) -> None:
     """Connecting has a bound of its own below the request's."""
-    with black_hole() as server:
+    with full_backlog() as server:
         api = KubeApi.connect(server, ca_file=fake.ca_file, token_file=None)
         started = time.monotonic()
         with pytest.raises(Unavailable):
-            api.get_job(NAMESPACE, JOB, timeout=30)
+            read(api, timeout=30)
 
     assert 2.5 < time.monotonic() - started < 10
-
-
-class black_hole:
-    """An address on which TCP connects hang: its backlog is full."""
-
-    def __enter__(self) -> str:
-        self._stack = ExitStack()
-        full = self._stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
-        for _ in range(3):
-            one = self._stack.enter_context(socket.socket())
-            one.setblocking(False)
-            one.connect_ex(full.getsockname())
-        return f"https://127.0.0.1:{full.getsockname()[1]}"
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
 
 
 def test_proxies_in_the_environment_are_ignored(
@@ -165,29 +141,24 @@ def test_proxies_in_the_environment_are_ignored(
     for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     api = connect(fake)
-    api.get_job(NAMESPACE, JOB)
+    read(api)
     old = fake.read_token()
     fake.write_token(fake.token("reporter"))
     fake.revoke(old)
-    api.get_job(NAMESPACE, JOB)
-    first, _ = next(iter(api.watch_pod(NAMESPACE, "pod")))
+    read(api)
+    first, _ = next(iter(watch(api)))
     api.close()
 
     assert first == "ADDED"
 
 
-def test_a_connection_that_was_idle_for_long_is_not_trusted(fake: FakeKube) -> None:
+def test_a_connection_that_was_idle_for_long_is_not_trusted(
+    fake: FakeKube, api: KubeApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What a firewall has forgotten would swallow the verdict: a new connection is made."""
-    now = [0.0]
-    client = Client(
-        fake.server, ca_file=fake.ca_file, token_file=fake.token_file, relax_x509_strict=False
-    )
-    api = KubeApi(client, clock=lambda: now[0])
-    handshakes = []
-    for pause in (0.0, LONGEST_IDLE - 1, LONGEST_IDLE + 1):
-        now[0] += pause
-        api.get_job("default", JOB)
-        handshakes.append(fake.handshakes)
-    api.close()
-
-    assert [1, 1, 2] == handshakes
+    read(api)
+    read(api)
+    assert 1 == fake.handshakes
+    monkeypatch.setattr(client, "LONGEST_IDLE", -1.0)
+    read(api)
+    assert 2 == fake.handshakes

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from reporter.errors import Forbidden, NotFound, Unavailable
-from reporter.kube.objects import SILENCE, Page
+from reporter.kube.api import SILENCE, Page
 from reporter.launch import launcher as launching
 from reporter.launch.logs import Logs
 from reporter.launch.mirror import Kind, Mirror

@@ -35,8 +35,8 @@ class Renewing(KubeApi):
 
     shown: threading.Semaphore
 
-    def watch_pod(self, namespace: str, name: str, **_: Any) -> Watch:
-        watch = super().watch_pod(namespace, name, server_timeout=math.ceil(HEALTHY_AFTER))
+    def watch(self, *names: Any, **more: Any) -> Watch:
+        watch = super().watch(*names, **more | {"server_timeout": math.ceil(HEALTHY_AFTER)})
         return cast("Watch", Told(watch, self.shown))
 
 

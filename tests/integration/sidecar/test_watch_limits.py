@@ -1,5 +1,7 @@
 """The Pod's watch where the product would wait for minutes."""
 
+from typing import Any
+
 import pytest
 
 from reporter.kube.api import KubeApi
@@ -29,10 +31,8 @@ def test_a_half_open_watch(scene: Scene, after: int) -> None:
 class Short(KubeApi):
     """Asks the server to end each watch after a second."""
 
-    def watch_pod(
-        self, namespace: str, name: str, *, server_timeout: int = 900, silence: float = 135.0
-    ) -> Watch:
-        return super().watch_pod(namespace, name, server_timeout=1, silence=silence)
+    def watch(self, *names: Any, **more: Any) -> Watch:
+        return super().watch(*names, **more | {"server_timeout": 1})
 
 
 def test_the_servers_own_timeout(scene: Scene) -> None:

@@ -116,7 +116,11 @@ class Plugin:
         self.fake.write_token(self.fake.token(role))
         api = connect(self.fake)
         auto_tar = AutoTar(
-            lambda: api.get_pod("default", NAME), OURS, self.results, every=0.05, patience=patience
+            lambda: api.get("Pod", "default", NAME),
+            OURS,
+            self.results,
+            every=0.05,
+            patience=patience,
         )
         config = self.scripted.config(
             results_dir=self.results,

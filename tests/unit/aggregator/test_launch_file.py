@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from reporter.aggregator import settings
 from reporter.aggregator.assembly import Assembly
 from reporter.aggregator.run_plan import launch_of
+from reporter.aggregator.settings import Settings
 from reporter.errors import SettingsError
 from reporter.run.launch_file import encode
 from reporter.run.plan import Plan, Plugin
@@ -20,13 +20,13 @@ PLAN = plan_of()
 PATHS = {"PLAN": "plan.json", "STATE": "state", "OUTPUT": "out"}
 
 
-def given(path: Path | str, **more: str) -> settings.Settings:
-    return settings.load(PATHS | {"LAUNCH": str(path), "POD_NAMESPACE": "space"} | more)
+def given(path: Path | str, **more: str) -> Settings:
+    return Settings.read(PATHS | {"LAUNCH": str(path), "POD_NAMESPACE": "space"} | more)
 
 
 def test_nothing_is_launched_unless_asked() -> None:
     """As before there were launchers."""
-    assert launch_of(settings.load(PATHS), PLAN) is None
+    assert launch_of(Settings.read(PATHS), PLAN) is None
 
 
 def test_a_launch_that_fits_its_plan(tmp_path: Path) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from reporter.aggregator import settings
 from reporter.aggregator.addresses import HostPort
+from reporter.aggregator.settings import Settings
 from reporter.errors import SettingsError
 
 PATHS = {"PLAN": "plan.json", "STATE": "state", "OUTPUT": "out"}
@@ -122,19 +122,19 @@ BAD = [
 def problems(**environ: str) -> list[str]:
     """Return what is wrong with these variables, beside the paths that are always needed."""
     with pytest.raises(SettingsError) as raised:
-        settings.load(PATHS | environ)
+        Settings.read(PATHS | environ)
     return raised.value.problems
 
 
 def test_defaults():
     """Three paths are enough, and the limits are the published ones."""
-    assert DEFAULTS == settings.load(PATHS).model_dump()
+    assert DEFAULTS == Settings.read(PATHS).model_dump()
 
 
 @pytest.mark.parametrize(("variable", "text", "value"), GOOD)
 def test_a_good_value_is_read(variable: str, text: str, value: object):
     """Addresses come out in one spelling."""
-    loaded = settings.load(PATHS | {variable: text})
+    loaded = Settings.read(PATHS | {variable: text})
 
     assert value == getattr(loaded, variable.lower())
     assert () == loaded.warnings
@@ -143,7 +143,7 @@ def test_a_good_value_is_read(variable: str, text: str, value: object):
 @pytest.mark.parametrize(("variable", "text"), BAD)
 def test_a_bad_value_is_one_line_with_variable_value_and_rule(variable: str, text: str):
     """Nothing is guessed."""
-    rule = next(found.rule for found in settings.describe() if found.name == variable)
+    rule = next(found.rule for found in Settings.described() if found.name == variable)
     (line,) = problems(**{variable: text})
 
     assert line.startswith(f"{variable}=")
@@ -187,7 +187,7 @@ def test_certificate_without_its_key():
 def test_status_tls():
     """All three together."""
     names = ("STATUS_TLS_CERT", "STATUS_TLS_KEY", "STATUS_TLS_CLIENT_CA")
-    loaded = settings.load(PATHS | {name: f"{name}.pem" for name in names})
+    loaded = Settings.read(PATHS | {name: f"{name}.pem" for name in names})
 
     assert "STATUS_TLS_CLIENT_CA.pem" == loaded.status_tls_client_ca
 
@@ -200,7 +200,7 @@ def test_an_address_says_itself():
 
 def test_describe_lists_every_variable_with_default_and_rule():
     """`--help`, the flags and the documents are made from it."""
-    table = settings.describe()
+    table = Settings.described()
 
     assert set(DEFAULTS) == {row.name.lower() for row in table}
     assert sorted(PATHS) == sorted(row.name for row in table if row.default == "required")
@@ -209,8 +209,8 @@ def test_describe_lists_every_variable_with_default_and_rule():
 
 def test_the_effective_settings_are_shown_in_the_spelling_of_the_environment():
     """What `--check` prints can be given back."""
-    loaded = settings.load(PATHS | {"LISTEN": "[::]:1", "KEEP_BLOBS": "t"})
-    shown = dict(settings.effective(loaded))
+    loaded = Settings.read(PATHS | {"LISTEN": "[::]:1", "KEEP_BLOBS": "t"})
+    shown = dict(loaded.in_force())
 
     assert "[::]:1" == shown["LISTEN"]
     assert "true" == shown["KEEP_BLOBS"]
@@ -220,7 +220,7 @@ def test_the_effective_settings_are_shown_in_the_spelling_of_the_environment():
 
 def test_how_it_logs_is_no_reason_to_stop():
     """The defaults, and one warning each."""
-    loaded = settings.load(PATHS | {"LOG_LEVEL": "loud", "LOG_FORMAT": "text"})
+    loaded = Settings.read(PATHS | {"LOG_LEVEL": "loud", "LOG_FORMAT": "text"})
 
     assert ("info", "json") == (loaded.log_level, loaded.log_format)
     assert ["LOG_LEVEL", "LOG_FORMAT"] == [line.split("=")[0] for line in loaded.warnings]
@@ -239,4 +239,4 @@ def test_how_it_logs_is_no_reason_to_stop():
 )
 def test_the_address_that_workers_are_given(environ: dict[str, str], address: str):
     """ADVERTISE_ADDRESS, else Sonobuoy's variable, else the host name."""
-    assert address == str(settings.load(PATHS | environ).advertised("box", 8080))
+    assert address == str(Settings.read(PATHS | environ).advertised("box", 8080))

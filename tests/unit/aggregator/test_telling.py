@@ -13,7 +13,7 @@ from reporter.aggregator.health import STALLED, Health
 from reporter.aggregator.metrics import Metrics, Now
 from reporter.aggregator.observer import Traffic
 from reporter.common import log
-from reporter.common.rate_limited_log import RateLimitedLog
+from reporter.common.log import RateLimitedLog
 from reporter.run.entry import Entry, Window
 from reporter.run.heartbeats import Beat
 from reporter.run.plan import Key, Plan, Plugin

@@ -78,7 +78,11 @@ def test_bytes_are_not_text() -> None:
         ("post /progress HTTP/1.1", 405),
         ("POST /progress HTTP/2.0", 400),
         ("POST /progress", 400),
+        ("POST  /progress HTTP/1.1", 400),
+        ("", 400),
         ("\x16\x03\x01", 400),
+        ("\0" * 100, 400),
+        ("POST /" + "a" * 9000, 431),
     ],
 )
 def test_other_requests(line: str, expected: int) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from reporter.common.text import clean, clean_pieces, go_duration, percent_decoded
+from reporter.common.text import clean, clean_pieces, go_duration, is_host, percent_decoded
 
 INVISIBLE = "\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\u2061\u2062\u2063\u2064\ufeff"
 INVISIBLE += "".join(map(chr, range(0xE0000, 0xE0080)))
@@ -138,3 +138,17 @@ def test_durations_look_like_gos(seconds, expected):
 def test_percent_decoding_is_the_standard_librarys(data):
     """Escapes become bytes once; what is none stays as it is."""
     assert unquote_to_bytes(data) == percent_decoded(data)
+
+
+@pytest.mark.parametrize(
+    "text", ["a", "a.b", "a.b.", "x" * 63, "10.0.0.7", "fd00::7", "bücher.example", "a_b", "-a"]
+)
+def test_a_host(text: str) -> None:
+    assert is_host(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["", ".", "..", "a..b", ".a", "x" * 64, "é..b", "ü" * 60, ".".join(["x" * 50] * 5)]
+)
+def test_what_no_name_service_could_know(text: str) -> None:
+    assert not is_host(text)

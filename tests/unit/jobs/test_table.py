@@ -2,7 +2,7 @@
 
 import pytest
 
-from reporter.jobs.finding import ROWS
+from reporter.jobs import finding
 from reporter.run.names import RUN_LABEL
 from reporter.verdict import rows
 from reporter.verdict.facts import Running
@@ -245,7 +245,7 @@ SITUATIONS = [
     ("link", at(pod(), log=UNREACHED)),
 ]
 OF_CRON_JOBS = {"cron-suspended", "not-due", "no-runs"} | {
-    name for name in ROWS if name.partition("/")[0] == "run"
+    name for name in finding.rows() if name.partition("/")[0] == "run"
 }
 """Those of tests/unit/jobs/test_cron_job.py."""
 
@@ -261,4 +261,4 @@ def test_what_is_said(name, said, words):
 
 def test_the_table_has_nothing_else():
     """A text that nobody can get would stay wrong for ever."""
-    assert set(ROWS) == OF_CRON_JOBS | {name for name, *_ in SITUATIONS}
+    assert set(finding.rows()) == OF_CRON_JOBS | {name for name, *_ in SITUATIONS}

@@ -8,6 +8,7 @@ import pytest
 from reporter.errors import KubeError
 from reporter.kube.api import KubeApi
 from tests.fakekube import Answer, FakeKube, Hang, make_job, make_pod
+from tests.integration.kube.connecting import read, watch
 from tests.kube_client import connect
 
 
@@ -29,7 +30,7 @@ def outcomes(api: KubeApi, count: int) -> list[str]:
     found = []
     for _ in range(count):
         try:
-            api.get_pod("default", "pod")
+            api.get("Pod", "default", "pod")
             found.append("ok")
         except KubeError as error:
             found.append(error.failure)
@@ -69,7 +70,7 @@ def test_a_cleared_fault_strikes_no_more(fake: FakeKube, api: KubeApi) -> None:
 
 def test_waiting_ends_with_the_journal_when_it_was_in_vain(fake: FakeKube, api: KubeApi) -> None:
     """Whoever reads the failure sees what was asked."""
-    api.get_pod("default", "pod")
+    api.get("Pod", "default", "pod")
     with pytest.raises(TimeoutError, match="GET /api/v1/namespaces/default/pods/pod 200"):
         fake.wait_for(lambda: False, timeout=0.01)
 
@@ -95,9 +96,9 @@ def test_it_goes_away_with_all_its_threads(api: KubeApi, fake: FakeKube) -> None
 
 def outcome_of_watch(api: KubeApi) -> None:
     with pytest.raises(KubeError):
-        list(api.watch_pod("default", "pod"))
+        list(watch(api))
 
 
 def outcome_of_job(api: KubeApi) -> None:
     with pytest.raises(KubeError):
-        api.get_job("default", "validate", timeout=60)
+        read(api, timeout=60)

@@ -139,12 +139,12 @@ def test_our_containers_understand_their_settings(situation: str) -> None:
         return
     link = {*environment.VARIABLES.values(), "AGGREGATOR_SCOPE"}
     pems = {f"{each}_FILE" for each in ("CA_CERT", "CLIENT_CERT", "CLIENT_KEY")}
-    known = {each.name for each in sidecar_settings.describe()}
+    known = {each.name for each in sidecar_settings.Settings.described()}
     assert set(values) <= link | pems | (known if found.contract == "result-file" else set())
     assert ("0" if not found.heartbeats else None) == values.get("WORKER_HEARTBEAT_SECONDS")
     if found.contract == "result-file":
         filled = {**values, "POD_NAME": "pod"}
-        chosen = sidecar_settings.load(filled)
+        chosen = sidecar_settings.Settings.read(filled)
         assert names.entry_name(RUN, plugin_of(found).keys[0]) == chosen.job_name
         assert 600 == chosen.max_wait_time_seconds
     else:

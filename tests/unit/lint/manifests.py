@@ -7,7 +7,7 @@ from reporter.lint.case import Finding, World, findings
 from reporter.lint.jobs import read_jobs
 from reporter.lint.rights import Rights
 from reporter.lint.rules import RULES
-from reporter.sidecar.settings import complaints
+from reporter.sidecar.settings import Settings
 
 Change = Callable[[dict[str, Any]], Any]
 
@@ -130,7 +130,7 @@ def lint(
     kinds: dict[str, list[Any]] = {}
     for each in objects:
         kinds.setdefault(each["kind"], []).append(each)
-    return findings(RULES, read, World(complaints, Rights(kinds), denied or {}))
+    return findings(RULES, read, World(Settings.complaints, Rights(kinds), denied or {}))
 
 
 def ids(found: list[Finding]) -> list[str]:

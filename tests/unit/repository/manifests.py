@@ -7,6 +7,7 @@ from pathlib import Path
 import yaml
 
 from reporter.kube.api import KubeApi
+from reporter.kube.resources import NEW_EVENT
 from reporter.verdict.condition import Attempt, build_event
 from reporter.verdict.rows import Report
 from tests.fakekube import Entry, FakeKube, make_job, make_pod
@@ -73,12 +74,12 @@ def right(entry: Entry) -> tuple[str, str, str]:
     )
 
 
-Requests = dict[str, Callable[[KubeApi], object]]
+Requests = tuple[Callable[[KubeApi], object], ...]
 
 
 def watched(api: KubeApi) -> None:
     """Open a watch and read its first event."""
-    with closing(api.watch_pod("default", "pod")) as watch:
+    with closing(api.watch("Pod", "default", field_selector="metadata.name=pod")) as watch:
         next(iter(watch))
 
 
@@ -93,45 +94,16 @@ EVENT = build_event(
 )
 
 
-SIDECAR: Requests = {
-    "get_pod": lambda api: api.get_pod("default", "pod"),
-    "get_job": lambda api: api.get_job("default", "job"),
-    "patch_job_status": lambda api: api.patch_job_status("default", "job", {"status": {}}),
-    "watch_pod": watched,
-    "create_event": lambda api: api.create_event("default", EVENT),
-}
-
-
-AGGREGATOR: Requests = {
-    "annotate_pod": lambda api: api.annotate_pod("default", "pod", {"a": "b"}),
-}
-
-
-PEOPLE = {
-    "list_pods",
-    "list_events",
-    "read_log",
-    "port_forward",
-}
-
-
-"""What the command-line tool asks with rights of their own: deploy/ grants none of it."""
-
-
-OF_ANY_KIND = {
-    "server_version",
-    "create",
-    "get",
-    "delete",
-    "list_page",
-    "list_all",
-    "watch",
-    "stream_log",
-    "reading",
-}
-
-
-"""What is asked of any kind of object, by who starts a run: deploy/ grants none of it."""
+SIDECAR: Requests = (
+    lambda api: api.get("Pod", "default", "pod"),
+    lambda api: api.get("Job", "default", "job", part="status"),
+    lambda api: api.patch("Job", "default", "job", {"status": {}}, part="status"),
+    watched,
+    lambda api: api.create(NEW_EVENT, "default", EVENT),
+)
+AGGREGATOR: Requests = (
+    lambda api: api.patch("Pod", "default", "pod", {"metadata": {}}, merge="json"),
+)
 
 
 def asked(requests: Requests) -> set[tuple[str, str, str]]:
@@ -141,6 +113,6 @@ def asked(requests: Requests) -> set[tuple[str, str, str]]:
         fake.create_pod(make_pod(job, name="pod"))
         api = connect(fake)
         with closing(api):
-            for request in requests.values():
+            for request in requests:
                 request(api)
         return {right(entry) for entry in fake.requests()}

@@ -9,14 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from reporter.kube.api import KubeApi
 from reporter.sidecar.settings import Settings
 from tests.unit.repository.manifests import (
-    AGGREGATOR,
     DEPLOY,
     FORMS,
-    OF_ANY_KIND,
-    PEOPLE,
     SIDECAR,
     asked,
     load,
@@ -31,14 +27,6 @@ class TestRole:
     def test_allows_what_the_code_asks_for_and_nothing_more(self):
         """Each request of the sidecar needs a right of the Role; each right is needed."""
         assert asked(SIDECAR) == rights(load("base/role.yaml"))
-
-    def test_every_request_is_looked_at(self):
-        """A new method of kube.py has to be put where its right is granted, or is not."""
-        others = {"close", "connect", "in_cluster", "from_kubeconfig", "hurry_after"}
-        others |= {"server_time"}
-        public = {name for name in dir(KubeApi) if not name.startswith("_")}
-
-        assert public == SIDECAR.keys() | AGGREGATOR.keys() | PEOPLE | OF_ANY_KIND | others
 
     def test_is_bound_to_the_account_of_the_examples(self, form):
         """Names in binding, account and examples are one."""

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from reporter.aggregator import settings as aggregator
 from reporter.aggregator.certificates.export import secrets
 from reporter.aggregator.certificates.run import issue_run
+from reporter.aggregator.settings import Settings
 from reporter.link.environment import VARIABLES
 from reporter.run.plan import Plan, parse_plan
 from tests.unit.repository.manifests import AGGREGATOR, DEPLOY, FORMS, asked, load, rights
@@ -90,7 +90,7 @@ class TestAggregator:
 
     def test_variables_are_settings_that_fit(self, variables):
         """What the settings do not know would be set in vain; with a namespace all are valid."""
-        known = {variable.name for variable in aggregator.describe()}
+        known = {variable.name for variable in Settings.described()}
         inside = {"POD_NAMESPACE": "space", "POD_NAME": "status-aggregator-0"}
         given = {
             name: inside[name] if value is None else value.replace("$(POD_NAMESPACE)", "space")
@@ -98,11 +98,11 @@ class TestAggregator:
         }
 
         assert set(variables) <= known
-        assert "space" == aggregator.load(given).pod_namespace
+        assert "space" == Settings.read(given).pod_namespace
 
     def test_ports_are_those_that_are_listened_to(self, collector):
         """Container, Service and policy speak of the defaults, by name."""
-        defaults = {variable.name: variable.default for variable in aggregator.describe()}
+        defaults = {variable.name: variable.default for variable in Settings.described()}
         listened = {
             "workers": int(defaults["LISTEN"].rpartition(":")[2]),
             "status": int(defaults["STATUS_LISTEN"].rpartition(":")[2]),

@@ -11,7 +11,7 @@ from reporter.lint.objects import load_manifests
 from reporter.lint.pod_rules import PEAK
 from reporter.lint.rights import Rights
 from reporter.lint.rules import RULES
-from reporter.sidecar.settings import complaints
+from reporter.sidecar.settings import Settings
 from tests.unit.repository.manifests import DEPLOY, FORMS, load
 
 RBAC = [load(f"base/{name}.yaml") for name in ("serviceaccount", "role", "rolebinding")]
@@ -24,7 +24,10 @@ def found(value: dict) -> list[tuple[str, str]]:
     """Apply all rules, beside the rights of deploy/base."""
     (read,) = read_jobs(value, ())
     rights = Rights({each["kind"]: [each] for each in RBAC})
-    return [(each.rule.id, each.what) for each in findings(RULES, read, World(complaints, rights))]
+    return [
+        (each.rule.id, each.what)
+        for each in findings(RULES, read, World(Settings.complaints, rights))
+    ]
 
 
 def with_component(example: dict, *forms: str) -> dict:
@@ -56,7 +59,7 @@ def test_every_file_of_deploy():
     for file in files:
         for each in file.manifests:
             objects.setdefault(each.value["kind"], []).append(each.value)
-    world = World(complaints, Rights(objects))
+    world = World(Settings.complaints, Rights(objects))
 
     assert [] == [mistake for file in files for mistake in file.mistakes]
     assert 7 <= len(jobs)

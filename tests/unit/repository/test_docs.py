@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from reporter.sidecar import settings
 from reporter.sidecar.command_line import help_text
 from reporter.sidecar.metrics import Metrics
+from reporter.sidecar.settings import Settings
 from reporter.verdict.adapter_files import decode_progress, decode_result
 from reporter.verdict.rows import REASONS
 
@@ -43,7 +43,7 @@ def test_document_help_and_class_know_the_same_variables():
     """One list of settings: docs/settings.md, --help and the class."""
     in_document = re.findall(r"^\| `([A-Z_0-9]+)` \|", section(SETTINGS, "settings"), re.M)
     in_help = re.findall(r"^  ([A-Z_0-9]+) \(default", help_text(), re.MULTILINE)
-    in_class = [found.name for found in settings.describe()]
+    in_class = [found.name for found in Settings.described()]
 
     assert in_class == in_document
     assert in_class == in_help

@@ -12,6 +12,7 @@ import pytest
 
 from reporter.cli.exits import CannotTell
 from reporter.errors import Forbidden, NotFound, Unavailable
+from reporter.kube.api import Page
 from reporter.runctl.expose import (
     Access,
     balancer_urls,
@@ -48,10 +49,11 @@ class World:
             raise found
         return found
 
-    def list_pods(self, *_: Any, **__: Any) -> Any:
+    def list_page(self, *_: Any, **__: Any) -> Page:
         labels = {"sonobuoy-component": "aggregator"}
         status = {"hostIP": "10.0.0.1"}
-        return [{"metadata": {"labels": labels}, "spec": {"nodeName": "node1"}, "status": status}]
+        pod = {"metadata": {"labels": labels}, "spec": {"nodeName": "node1"}, "status": status}
+        return Page([pod], "", "")
 
     def trouble(self, url: str) -> str:
         return "" if url in self._reachable else f"{url}: timed out"

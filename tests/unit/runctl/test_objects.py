@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from reporter.aggregator import settings as aggregator
+from reporter.aggregator.settings import Settings
 from reporter.run import launch_file, names
 from reporter.run.identity import ANY_NODE
 from reporter.run.plan import Plugin, parse_plan
@@ -108,11 +108,11 @@ def test_the_aggregator_reads_what_was_meant(situation: str) -> None:
     )
     (container,) = pod_of(options)["containers"]
     values = {each["name"]: each.get("value", "filled-in") for each in container["env"]}
-    known = {each.name for each in aggregator.describe()} | {"LAUNCH"}
+    known = {each.name for each in Settings.described()} | {"LAUNCH"}
     assert set(values) <= known
     del values["LAUNCH"]
-    assert "r1.space.svc:8080" == aggregator.load(values).advertise_address
-    assert f"r1.{NAMESPACE}.svc" in aggregator.load(values).server_names
+    assert "r1.space.svc:8080" == Settings.read(values).advertise_address
+    assert f"r1.{NAMESPACE}.svc" in Settings.read(values).server_names
     mounts = {each["mountPath"] for each in container["volumeMounts"]}
     for name in ("PLAN", "STATE", "OUTPUT", "STATUS_TLS_CERT", "STATUS_TLS_CLIENT_CA"):
         if name in values:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from reporter.errors import Forbidden, NotFound, Unavailable
+from reporter.kube.api import Page
 from reporter.run.plan import Plan
 from reporter.runctl.ready import Clocks, wait_ready
 from reporter.runctl.spec import RunSpec
@@ -49,11 +50,12 @@ class World:
             raise found
         return iter(found if isinstance(found, list) else filter(None, [found]))
 
-    def list_events(self, namespace: str, selector: str, **_: Any) -> Any:
+    def list_page(self, kind: str, namespace: str, *, field_selector: str, **_: Any) -> Page:
+        assert "Event" == kind
         found = self._more.get("events", {})
         if isinstance(found, Exception):
             raise found
-        return found.get(selector, [])
+        return Page(found.get(field_selector, []), "", "")
 
 
 def pod(reason: str = "", *, ready: bool = False, scheduled: bool = True) -> dict[str, Any]:

@@ -222,14 +222,14 @@ class World:
 
     # The API
 
-    def get_job(self, namespace: str, name: str, *, timeout: float = 5.0) -> Object:
+    def get(self, kind: str, namespace: str, name: str, *, part: str, timeout: float) -> Object:
         self._ask("GET", timeout, name)
         assert self.job is not None
         found: Object = json.loads(json.dumps(self.job))
         return found
 
-    def patch_job_status(
-        self, namespace: str, name: str, body: Object, *, timeout: float = 5.0
+    def patch(
+        self, kind: str, namespace: str, name: str, body: Object, *, part: str, timeout: float
     ) -> Object:
         self._ask("PATCH", timeout, name)
         assert self.job is not None
@@ -246,7 +246,7 @@ class World:
             raise Unavailable("reset")
         return self.get_copy()
 
-    def create_event(self, namespace: str, event: Object, *, timeout: float = 5.0) -> None:
+    def create(self, kind: Any, namespace: str, event: Object, *, timeout: float) -> None:
         self.event_patience.append(timeout)
         self._ask("POST", timeout)
         created(json.dumps(event).encode(), namespace, "", "Strict")

@@ -4,8 +4,8 @@ import pytest
 
 from reporter import __version__
 from reporter.common.lifecycle import Stop
-from reporter.sidecar import settings
 from reporter.sidecar.main import main
+from reporter.sidecar.settings import Settings
 from tests.aggregators.identities import identities
 
 GOOD = {"JOB_NAME": "job", "JOB_NAMESPACE": "default", "POD_NAME": "pod"}
@@ -26,7 +26,7 @@ def test_help_lists_every_variable_with_its_default(
     """Generated from the settings class: nothing can be missing."""
     assert 0 == ask(option)
     shown = capsys.readouterr().out
-    for variable in settings.describe():
+    for variable in Settings.described():
         assert f"  {variable.name} (default: {variable.default})\n" in shown
         assert variable.rule in shown
 
@@ -35,7 +35,7 @@ def test_check_prints_what_is_in_force(capsys: pytest.CaptureFixture[str]) -> No
     """Defaults included, and exit 0; it needs no cluster."""
     assert 0 == ask("--check", **GOOD, MAX_WAIT_TIME_SECONDS="7")
     lines = capsys.readouterr().out.splitlines()
-    assert [variable.name for variable in settings.describe()] == [
+    assert [variable.name for variable in Settings.described()] == [
         line.partition("=")[0] for line in lines
     ]
     assert {"JOB_NAME=job", "MAX_WAIT_TIME_SECONDS=7", "POLL_INTERVAL_SECONDS=2"} <= set(lines)

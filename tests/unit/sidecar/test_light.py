@@ -6,7 +6,6 @@ from importlib.util import find_spec
 
 RARE = {
     "reporter.kube.port_forward",
-    "reporter.kube.reading",
     "reporter.link",
     "reporter.sidecar.command_line",
     "reporter.sidecar.link",

@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -131,13 +132,13 @@ def test_an_adapter_that_alternates_valid_and_broken_files_causes_one_write_a_se
 def test_a_file_that_is_whole_again_when_the_job_was_read_causes_one_read_a_second() -> None:
     """There is nothing to write then, and the next try waits as after a write."""
     world = World("classic", restart_policy="OnFailure")
-    read = world.get_job
+    read = world.get
 
-    def completed_meanwhile(*names: str, timeout: float) -> Object:
+    def completed_meanwhile(*names: str, **more: Any) -> Object:
         world.result()
-        return read(*names, timeout=timeout)
+        return read(*names, **more)
 
-    world.get_job = completed_meanwhile  # type: ignore[method-assign,assignment]
+    world.get = completed_meanwhile  # type: ignore[method-assign,assignment]
     for step in range(250):
         world.at(5 + step / 50, world.garbage)
 

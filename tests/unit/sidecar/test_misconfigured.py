@@ -46,15 +46,14 @@ class World:
             self.pauses.append(timeout)
             self.now += timeout
 
-    def get_pod(self, namespace: str, name: str, *, timeout: float = 5.0) -> Object:
-        return self.pod
-
-    def get_job(self, namespace: str, name: str, *, timeout: float = 5.0) -> Object:
+    def get(self, kind: str, *_: Any, **__: Any) -> Object:
+        if kind == "Pod":
+            return self.pod
         found: Object = json.loads(json.dumps(self.job))
         return found
 
-    def patch_job_status(
-        self, namespace: str, name: str, body: Object, *, timeout: float = 5.0
+    def patch(
+        self, kind: str, namespace: str, name: str, body: Object, *, part: str, timeout: float
     ) -> Object:
         self.given.append(timeout)
         if self.now < self.open_at:

@@ -10,7 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from reporter.errors import SettingsError
-from reporter.sidecar import settings
+from reporter.sidecar.settings import Settings, salvage
 
 NAMES = {"JOB_NAME": "check", "JOB_NAMESPACE": "team-a", "POD_NAME": "check-x7k2p"}
 
@@ -151,19 +151,19 @@ HARMLESS = [
 def problems(environ):
     """The problems that these variables have."""
     with pytest.raises(SettingsError) as caught:
-        settings.load(environ)
+        Settings.read(environ)
     return caught.value.problems
 
 
 def test_only_the_required_variables_are_needed():
     """Everything else has the published default."""
-    assert DEFAULTS == settings.load(NAMES).model_dump()
+    assert DEFAULTS == Settings.read(NAMES).model_dump()
 
 
 @pytest.mark.parametrize(("variable", "value", "read"), GOOD)
 def test_a_good_value_is_read(variable, value, read):
     """Values inside the rules arrive as they were meant."""
-    loaded = settings.load({**NAMES, variable: value})
+    loaded = Settings.read({**NAMES, variable: value})
 
     assert read == getattr(loaded, variable.lower())
     assert () == loaded.warnings
@@ -174,7 +174,7 @@ def test_a_bad_value_is_one_line_with_variable_value_and_rule(variable, value):
     """One problem, one line that names all three and nothing raw."""
     (line,) = problems({**NAMES, variable: value})
 
-    rule = next(found.rule for found in settings.describe() if found.name == variable)
+    rule = next(found.rule for found in Settings.described() if found.name == variable)
     shown = value if len(value) <= 64 else value[:64] + "..."
     assert f"{variable}={json.dumps(shown)}: must be {rule}" == line
     assert line.isprintable()
@@ -194,9 +194,9 @@ def test_a_required_variable_that_is_unset_empty_or_blank_is_a_problem(variable,
 
 def test_a_blank_value_means_the_default():
     """Every optional variable may be blank."""
-    blank = {found.name: " " for found in settings.describe()}
+    blank = {found.name: " " for found in Settings.described()}
 
-    assert DEFAULTS == settings.load({**blank, **NAMES}).model_dump()
+    assert DEFAULTS == Settings.read({**blank, **NAMES}).model_dump()
 
 
 def test_all_problems_come_in_one_go():
@@ -224,12 +224,12 @@ def test_all_problems_come_in_one_go():
 @pytest.mark.parametrize(("variable", "value", "used"), HARMLESS)
 def test_what_cannot_change_the_verdict_never_costs_one(variable, value, used):
     """One warning with variable, value, rule and what is used instead; nothing is refused."""
-    loaded = settings.load({**NAMES, variable: value})
+    loaded = Settings.read({**NAMES, variable: value})
 
     assert {**DEFAULTS, variable.lower(): used} == loaded.model_dump()
     (line,) = loaded.warnings
-    rule = next(found.rule for found in settings.describe() if found.name == variable)
-    in_force = dict(settings.effective(loaded))[variable]
+    rule = next(found.rule for found in Settings.described() if found.name == variable)
+    in_force = dict(loaded.in_force())[variable]
     shown = json.dumps(value if len(value) <= 64 else value[:64] + "...")
     assert f"{variable}={shown}: must be {rule}; using {in_force}" == line
     assert line.isprintable()
@@ -238,7 +238,7 @@ def test_what_cannot_change_the_verdict_never_costs_one(variable, value, used):
 @pytest.mark.parametrize(("length", "used"), [(55, True), (56, False), (63, False)])
 def test_details_need_a_type_that_leaves_room_for_their_annotations_name(length, used):
     """A name over 63 bytes would be refused together with the verdict."""
-    loaded = settings.load({**NAMES, "CONDITION_TYPE": "a" * length, "REPORT_DETAILS": "true"})
+    loaded = Settings.read({**NAMES, "CONDITION_TYPE": "a" * length, "REPORT_DETAILS": "true"})
 
     assert used == loaded.report_details
     assert (not used) == any("REPORT_DETAILS" in line for line in loaded.warnings)
@@ -248,7 +248,7 @@ def test_all_of_them_at_once_are_one_warning_each():
     """They do not hide each other."""
     environ = {variable: value for variable, value, _ in HARMLESS}
     used = {variable.lower(): used for variable, _, used in HARMLESS}
-    loaded = settings.load({**NAMES, **environ})
+    loaded = Settings.read({**NAMES, **environ})
 
     assert {**DEFAULTS, **used} == loaded.model_dump()
     assert sorted(environ) == sorted(line.split("=")[0] for line in loaded.warnings)
@@ -278,7 +278,7 @@ def test_a_refused_setting_beside_a_harmless_one_is_the_only_problem():
 def test_the_interval_is_shorter_than_the_wait(wait, asked, used):
     """Unset it fits by itself, set too long it falls back with a warning."""
     environ = {"POLL_INTERVAL_SECONDS": asked} if asked else {}
-    loaded = settings.load({**NAMES, "MAX_WAIT_TIME_SECONDS": wait, **environ})
+    loaded = Settings.read({**NAMES, "MAX_WAIT_TIME_SECONDS": wait, **environ})
 
     assert used == loaded.poll_interval_seconds
     assert (asked not in (None, str(used)) or wait == asked) == bool(loaded.warnings)
@@ -288,7 +288,7 @@ def test_the_interval_is_shorter_than_the_wait(wait, asked, used):
 def test_what_a_service_is_called_is_no_setting(scheme):
     """For a Service `metrics` the kubelet sets METRICS_PORT: the default, and a line to log."""
     link = f"{scheme}://10.0.0.1:9090"
-    loaded = settings.load({**NAMES, "METRICS_PORT": link})
+    loaded = Settings.read({**NAMES, "METRICS_PORT": link})
 
     assert (DEFAULTS, ()) == (loaded.model_dump(), loaded.warnings)
     assert (
@@ -305,14 +305,14 @@ def test_such_a_value_is_bad_where_no_service_can_have_set_it():
 
 def test_progress_lies_beside_the_result():
     """The default follows RESULTS_PATH."""
-    loaded = settings.load({**NAMES, "RESULTS_PATH": "/data/out/r.json"})
+    loaded = Settings.read({**NAMES, "RESULTS_PATH": "/data/out/r.json"})
 
     assert "/data/out/progress.json" == loaded.progress_path
 
 
 def test_settings_cannot_be_changed():
     """What `--check` printed is what stays in force."""
-    loaded = settings.load(NAMES)
+    loaded = Settings.read(NAMES)
 
     with pytest.raises(ValidationError):
         loaded.job_name = "other"
@@ -325,7 +325,7 @@ def test_only_the_given_environment_counts(monkeypatch, tmp_path):
     monkeypatch.setenv("METRICS_PORT", "2")
     monkeypatch.setenv("metrics_linger_seconds", "3")
 
-    loaded = settings.load({**NAMES, "metrics_port": "4", "WARNINGS": "x"})
+    loaded = Settings.read({**NAMES, "metrics_port": "4", "WARNINGS": "x"})
     assert DEFAULTS == loaded.model_dump()
 
 
@@ -346,16 +346,16 @@ def test_only_the_given_environment_counts(monkeypatch, tmp_path):
 )
 def test_what_is_good_of_bad_settings(environ, differs):
     """It says whose Job they belong to and how the reporter runs."""
-    found = settings.salvage({**NAMES, "EXIT_POLICY": "maybe", **environ})
+    found = salvage({**NAMES, "EXIT_POLICY": "maybe", **environ})
 
-    assert settings.load(NAMES).model_dump() | differs == found.model_dump()
+    assert Settings.read(NAMES).model_dump() | differs == found.model_dump()
 
 
 def test_every_variable_is_described():
     """The published table, three of them required, each in words."""
-    table = settings.describe()
+    table = Settings.described()
 
-    assert [name.upper() for name in settings.Settings.model_fields] == [row.name for row in table]
+    assert [name.upper() for name in Settings.model_fields] == [row.name for row in table]
     assert set(DEFAULTS) == {row.name.lower() for row in table}
     assert sorted(NAMES) == sorted(row.name for row in table if row.default == "required")
     assert all(row.default and row.rule and row.meaning for row in table)
@@ -363,15 +363,15 @@ def test_every_variable_is_described():
 
 def test_the_effective_settings_are_shown_in_the_spelling_of_the_environment():
     """What `--check` prints can be given back, except for what is found by itself."""
-    loaded = settings.load({**NAMES, "RESULT_REQUIRED": "F", "LOG_LEVEL": "warn"})
-    shown = dict(settings.effective(loaded))
+    loaded = Settings.read({**NAMES, "RESULT_REQUIRED": "F", "LOG_LEVEL": "warn"})
+    shown = dict(loaded.in_force())
 
     assert "false" == shown["RESULT_REQUIRED"]
     assert "warning" == shown["LOG_LEVEL"]
     assert "/results/progress.json" == shown["PROGRESS_PATH"]
     assert "auto-detected" == shown["ADAPTER_CONTAINER_NAME"]
     assert "all interfaces" == shown["METRICS_ADDRESS"]
-    assert [found.name for found in settings.describe()] == list(shown)
+    assert [found.name for found in Settings.described()] == list(shown)
 
 
 def test_nothing_heavy_comes_along(monkeypatch):
