@@ -1,13 +1,12 @@
 """The container that is added to a Job's Pod."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from reporter.common.defaults import REPORTER, RESULTS_PATH, WAIT_SECONDS
 from reporter.common.objects import Object, items, number, section, text
 from reporter.common.quantity import quantity
-from reporter.inject.options import Wishes
 from reporter.inject.results_volume import Results
 from reporter.jobs.setting import MARGIN
 from reporter.launch import added_container
@@ -16,6 +15,24 @@ from reporter.run.names import PLUGIN_LABEL
 from reporter.verdict.facts import Form
 
 _PORT: Final = 9464
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """The options of `status-ctl inject`; the form may be another one by a Job's label.
+
+    `adapter` and `aggregator` are names, empty for none. `cpu_limit` is a quantity, empty for none.
+    `own_token_only`: the Pod's other containers get no token, unless the Pod says that they do.
+    """
+
+    image: str
+    form: Form = Form.NATIVE
+    adapter: str = ""
+    results_path: str = RESULTS_PATH
+    environment: Mapping[str, str] = field(default_factory=dict)
+    aggregator: str = ""
+    cpu_limit: str = ""
+    own_token_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)

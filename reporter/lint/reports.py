@@ -7,30 +7,12 @@ from urllib.parse import quote
 
 from reporter import __version__
 from reporter.common.text import clean
-from reporter.lint.case import Rule
+from reporter.lint.case import Finding
 from reporter.lint.rules import RULES
 
 API_VERSION: Final = "v1"
 SARIF_SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 _MOST: Final = 4096  # bytes of one text
-
-
-@dataclass(frozen=True, slots=True)
-class LocatedFinding:
-    """A finding and where it is. `object` is empty for what belongs to a whole file."""
-
-    rule: Rule
-    file: str
-    line: int
-    field: str
-    object: str
-    what: str
-    todo: str
-
-    @property
-    def place(self) -> str:
-        """File and line, as editors read it."""
-        return f"{self.file}:{self.line}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +24,7 @@ class Checked:
     reporter: bool
 
 
-def as_data(found: Sequence[LocatedFinding], checked: Sequence[Checked]) -> dict[str, Any]:
+def as_data(found: Sequence[Finding], checked: Sequence[Checked]) -> dict[str, Any]:
     """Return the document of `-o json`."""
     return {
         "api_version": API_VERSION,
@@ -64,7 +46,7 @@ def as_data(found: Sequence[LocatedFinding], checked: Sequence[Checked]) -> dict
     }
 
 
-def as_sarif(found: Sequence[LocatedFinding]) -> dict[str, Any]:
+def as_sarif(found: Sequence[Finding]) -> dict[str, Any]:
     """Return a log of SARIF 2.1.0."""
     rules = [
         {
@@ -80,7 +62,7 @@ def as_sarif(found: Sequence[LocatedFinding]) -> dict[str, Any]:
     return {"$schema": SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}
 
 
-def _result(found: LocatedFinding) -> dict[str, Any]:
+def _result(found: Finding) -> dict[str, Any]:
     location: dict[str, Any] = {
         "physicalLocation": {
             "artifactLocation": {"uri": quote(found.file.removeprefix("./"), safe="/")},
@@ -99,9 +81,11 @@ def _result(found: LocatedFinding) -> dict[str, Any]:
     }
 
 
-def lines(found: LocatedFinding) -> Iterator[str]:
+def lines(found: Finding) -> Iterator[str]:
     """Yield what a person reads of a finding."""
-    yield clean(f"{found.place}: {found.rule.severity}: {found.what} [{found.rule.id}]", _MOST)
+    yield clean(
+        f"{found.file}:{found.line}: {found.rule.severity}: {found.what} [{found.rule.id}]", _MOST
+    )
     if found.field:
         yield f"    {clean(f'{found.object}: {found.field}', _MOST)}"
     if found.todo:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from reporter.inject.options import Wishes
+from reporter.inject.container import Wishes
 from reporter.inject.transform import SAME_ACCOUNT, Refused
 from reporter.jobs.setting import LABEL
 from reporter.verdict.facts import Form

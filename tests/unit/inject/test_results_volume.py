@@ -2,7 +2,7 @@
 
 import pytest
 
-from reporter.inject.options import Wishes
+from reporter.inject.container import Wishes
 from reporter.inject.transform import Injected, Refused
 from tests.unit.inject.scene import environment, job, made, pod, reporter, said
 

@@ -5,9 +5,10 @@ import json
 import pytest
 import yaml
 
+from reporter.common.kubernetes_yaml import split
 from reporter.common.yaml_scalar import LOADER
-from reporter.inject.documents import read, split
-from reporter.inject.options import Wishes
+from reporter.inject.container import Wishes
+from reporter.inject.editing import read
 from reporter.inject.stream import injected, uninjected
 from reporter.verdict.facts import Form
 from tests.manifests.collected import NULLS, REWRITTEN, SHAPES, UNCHANGED

@@ -81,12 +81,12 @@ def test_a_tab_between_words(line):
 
 @pytest.mark.parametrize("indent", [None, 2, "\t"])
 def test_json_with_escaped_characters(indent):
-    """Beyond 16 bits JSON writes one character as two halves; a half alone stands for none."""
+    """Beyond 16 bits JSON writes one character as two halves, which YAML does not know."""
     said = 'ok \U0001f600 \\ud83d\\ude00 "'
     value = {"kind": "Job", "apiVersion": "v1", "a": [said, "\ud83d"]}
     (found,), mistakes = read_manifests(json.dumps(value, indent=indent).encode())
 
-    assert ([], [said, "\ufffd"]) == (mistakes, found.value["a"])
+    assert ([], value["a"]) == (mistakes, found.value["a"])
 
 
 MERGED = """\
@@ -158,7 +158,7 @@ def test_mistakes_of_objects_that_nobody_looks_at():
     [
         pytest.param(f'{{"a": 1,\n{HEADED}}}\n{{"b": 1,\n{HEADED}}}\n', [1, 3], id="as jq writes"),
         pytest.param(f"{{{HEADED}}}\n{{{HEADED}}}\n", [1, 2], id="one on each line"),
-        pytest.param(f"{{{HEADED}}} {{{HEADED}}}", [1, 2], id="on one line"),
+        pytest.param(f"{{{HEADED}}} {{{HEADED}}}", [1, 1], id="on one line"),
     ],
 )
 def test_json_objects_one_after_another(text, numbers):
