@@ -209,13 +209,14 @@ def split(text: str) -> list[str]:
     A marker at the beginning of a line is one wherever it stands: YAML has no other use for it.
     JSON needs none between its documents.
     """
-    cuts = [0]
+    cuts, begun = [0], False
     for marker in _MARKER.finditer(text):
         at = marker.start()
         if marker[0] == "...":
             cuts.append(text.find("\n", at) + 1 or len(text))
-        elif not text.startswith("%", cuts[-1]):  # its directives
+        elif begun or not text.startswith("%", cuts[-1]):  # else the lines above are directives
             cuts.append(at)
+        begun = marker[0] == "---"
     cuts.append(len(text))
     return [each for a, b in pairwise(cuts) if a < b for each in _split_json(text[a:b])]
 

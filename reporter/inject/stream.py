@@ -127,8 +127,10 @@ def _changed_document(
         return piece
     for each in found:
         job = get(document.value, each.job)
-        if chosen(labels_of(job, each)):
-            without, with_it = change(job, each, document.first)
+        if not chosen(labels_of(job, each)):
+            continue
+        without, with_it = change(job, each, document.first)
+        if not (without is with_it is job):
             bare, new = put(bare, each.job, without), put(new, each.job, with_it)
     for value in (bare, new):
         if value == document.value:

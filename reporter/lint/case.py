@@ -6,8 +6,9 @@ from enum import StrEnum
 from typing import Any, TypeVar
 
 from reporter.common.objects import Place
+from reporter.inject.rights import Right
 from reporter.lint.jobs import Job, Reporter
-from reporter.lint.rights import Account, Right, Rights
+from reporter.lint.rights import Account, Rights
 
 Judge = Callable[[Mapping[str, str]], Iterable[tuple[str, str, bool]]]
 """What is wrong with variables: name, text, and whether the reporter refuses to start with it."""

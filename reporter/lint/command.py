@@ -14,10 +14,11 @@ from reporter.cli.output import tell
 from reporter.cli.table import paint, wants_colour
 from reporter.common.objects import Object, section, text
 from reporter.inject.files import add_files
+from reporter.inject.rights import EVENTS, NEEDED, WATCH, Right
 from reporter.lint.case import Finding, Severity, World
 from reporter.lint.jobs import Job, read_jobs
-from reporter.lint.reports import Checked, as_data, as_sarif, lines
-from reporter.lint.rights import EVENTS, NEEDED, WATCH, Account, Right, Rights
+from reporter.lint.reports import as_data, as_sarif, lines
+from reporter.lint.rights import Account, Rights
 from reporter.lint.rules import RULES, UNREADABLE, findings
 
 if TYPE_CHECKING:
@@ -80,13 +81,13 @@ def run(options: argparse.Namespace) -> int:
     _put(found, checked, options)
     errors = sum(each.rule.severity is Severity.ERROR for each in found)
     if options.output == "text":
-        tell(_summary(sum(each.reporter for each in checked), errors, len(found) - errors))
+        tell(_summary(sum(bool(job.reporters) for _, job in checked), errors, len(found) - errors))
     return FAILED if errors or (options.strict and found) else GOOD
 
 
 def _lint(
     files: "Sequence[File]", options: argparse.Namespace
-) -> tuple[list[Finding], list[Checked]]:
+) -> tuple[list[Finding], list[tuple[str, Job]]]:
     from reporter.sidecar.settings import complaints
 
     objects: dict[str, list[Object]] = {}
@@ -104,7 +105,7 @@ def _lint(
     everyone = [job for each in jobs for _, job in each]
     denied = dict(_denied(everyone, options)) if options.cluster else {}
     world = World(complaints, Rights(objects), denied)
-    found, checked = list[Finding](), list[Checked]()
+    found, checked = list[Finding](), list[tuple[str, Job]]()
     for file, own in zip(files, jobs, strict=True):
         if UNREADABLE.id not in options.ignore:
             found += [
@@ -112,7 +113,7 @@ def _lint(
                 for mistake in file.mistakes
             ]
         for manifest, job in own:
-            checked.append(Checked(file.shown, job.title, bool(job.reporters)))
+            checked.append((file.shown, job))
             found += [
                 replace(
                     each,
@@ -170,7 +171,7 @@ def _review(right: Right, namespace: str, account: str, job: str) -> Object:
 
 def _put(
     found: Sequence[Finding],
-    checked: Sequence[Checked],
+    checked: Sequence[tuple[str, Job]],
     options: argparse.Namespace,
 ) -> None:
     match options.output:

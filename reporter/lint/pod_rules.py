@@ -8,9 +8,10 @@ from typing import Any, Final
 from reporter.common.objects import items, number, section, text
 from reporter.common.quantity import quantity
 from reporter.inject.container import guaranteed, limited
+from reporter.inject.rights import EVENTS, NEEDED, WATCH, Right
 from reporter.inject.transform import AUTOMOUNT
 from reporter.lint.case import Case, Problems, Rule, Severity, rule
-from reporter.lint.rights import EVENTS, NEEDED, WATCH, Account, Right
+from reporter.lint.rights import Account
 from reporter.verdict.pod import declared, find_adapter, mount_of, mounted_at, volume_of, writes
 
 RULES: Final = list[Rule]()

@@ -1,13 +1,13 @@
 """What `status-ctl lint` has found, in the forms that people and programs read."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import quote
 
 from reporter import __version__
 from reporter.common.text import clean
 from reporter.lint.case import Finding
+from reporter.lint.jobs import Job
 from reporter.lint.rules import RULES
 
 API_VERSION: Final = "v1"
@@ -15,21 +15,12 @@ SARIF_SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 _MOST: Final = 4096  # bytes of one text
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
-    """A Job that was looked at, and its file: with a reporter, or with a label that asks for it."""
-
-    file: str
-    object: str
-    reporter: bool
-
-
-def as_data(found: Sequence[Finding], checked: Sequence[Checked]) -> dict[str, Any]:
-    """Return the document of `-o json`."""
+def as_data(found: Sequence[Finding], checked: Sequence[tuple[str, Job]]) -> dict[str, Any]:
+    """Return the document of `-o json`; `checked` are all Jobs that were looked at, by file."""
     return {
         "api_version": API_VERSION,
         "kind": "Lint",
-        "jobs": [{"file": each.file, "object": each.object} for each in checked],
+        "jobs": [{"file": file, "object": job.title} for file, job in checked],
         "findings": [
             {
                 "rule": each.rule.id,

@@ -20,8 +20,6 @@ JOB_SET = {
 
 
 class TestWhereJobsAre:
-    """jobs.py."""
-
     @pytest.mark.parametrize(
         ("value", "shown"),
         [

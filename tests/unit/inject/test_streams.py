@@ -68,3 +68,18 @@ def test_a_generated_stream(seed):
     assert once.text == injected(once.text, wishes, everything, with_rights=seed % 3 == 0).text
     assert stream == uninjected(once.text, everything).text
     assert [] == [each for each in once.said if "rewritten" in each.what]
+
+
+@pytest.mark.parametrize(
+    "part", ["name: x", "template: null", "template: 5", "template: {spec: {template: {}}}"]
+)
+def test_a_job_set_that_is_not_finished(part):
+    """It is told what its part lacks; nothing ends."""
+    stream = (
+        f"apiVersion: jobset.x-k8s.io/v1\nkind: JobSet\nspec: {{replicatedJobs: [{{{part}}}]}}\n"
+    )
+
+    once = injected(stream, WISHES[Form.NATIVE], everything)
+
+    assert (stream, stream) == (once.text, uninjected(stream, everything).text)
+    assert ["restartPolicy is missing"] == [each.what[14:38] for each in once.said]
