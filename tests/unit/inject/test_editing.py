@@ -3,8 +3,6 @@
 import pytest
 import yaml
 
-from reporter.common.kubernetes_yaml import split
-from reporter.common.yaml_text import block
 from reporter.inject.container import Wishes
 from reporter.inject.editing import Unplaced, edited, read
 from reporter.inject.files import joined
@@ -67,20 +65,6 @@ def test_what_cannot_be_changed_in_place(text, value):
     """Refused, so that nothing is spoilt."""
     with pytest.raises(Unplaced):
         edited(read(text), value)
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        {"a": {"b": [1, {"c": "x\ny\n"}, [2, [3]], "p\nq"], "d": {}, "e": []}},
-        {"a": "x\n\ny", "b": " x\n", "c": "x \ny", "d": "x\n\n", "e": "\n", "f": "é\nü\n"},
-        {"1": "1", "yes": "no", "a: b": "- c", "": None, "t": [True, None, 1.5]},
-        [],
-    ],
-)
-@pytest.mark.parametrize("inset", [False, True])
-def test_what_is_written_in_blocks_is_read_as_the_same(value, inset):
-    assert value == yaml.safe_load("\n".join((*block(value, inset=inset), "")))
 
 
 JOB = """\
@@ -153,16 +137,6 @@ def test_a_key_without_a_value_at_the_end_gets_its_own(last):
     assert [] == [each for each in made.said if "rewritten" in each.what]
     assert made.text.startswith("# mine\n")
     assert "main # why" in made.text
-
-
-def test_a_stream_is_cut_at_its_markers():
-    """And nothing of it is lost."""
-    stream = "%YAML 1.1\n---\na: |\n  ---\n...\n# x\n--- b\n----\n---"
-
-    pieces = split(stream)
-
-    assert ["%YAML 1.1\n---\na: |\n  ---\n...\n", "# x\n", "--- b\n----\n", "---"] == pieces
-    assert [] == split("")
 
 
 def test_files_become_one_stream():
