@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from reporter.common.objects import Place
 from reporter.inject.rights import Right
@@ -50,32 +50,32 @@ class Case:
 class Rule:
     """A rule. `partial` says that it fits Jobs that are only a part of one, as a patch is.
 
-    `summary` says in the documents what is found. `check` is for each reporter of a Job,
-    `check_job` for a Job that has a reporter or asks for one.
+    `summary` says in the documents what is found. `check` is called with a Case for each reporter;
+    `of_job` with the Job, which has a reporter or asks for one.
     """
 
     id: str
     severity: Severity
     summary: str
+    check: Callable[..., Problems]
     partial: bool = False
-    check: Callable[[Case], Problems] | None = None
-    check_job: Callable[[Job], Problems] | None = None
+    of_job: bool = False
 
     def problems(self, job: Job, world: World) -> Problems:
         """Yield what this rule finds in a Job."""
         if not (job.whole or self.partial):
             return
-        if self.check_job:
-            yield from self.check_job(job)
-        if self.check:
-            for reporter in job.reporters:
-                yield from self.check(Case(job, reporter, world))
+        if self.of_job:
+            yield from self.check(job)
+            return
+        for reporter in job.reporters:
+            yield from self.check(Case(job, reporter, world))
 
 
 def rule(
     table: list[Rule],
-    name: str,
     severity: Severity,
+    name: str,
     summary: str,
     *,
     partial: bool = False,
@@ -84,8 +84,7 @@ def rule(
     """Add a rule to a table; `of_job` is for what a Job without a reporter can break too."""
 
     def add(check: _Check) -> _Check:
-        given: Any = {"check_job" if of_job else "check": check}
-        table.append(Rule(name, severity, summary, partial, **given))
+        table.append(Rule(name, severity, summary, check, partial, of_job))
         return check
 
     return add
@@ -103,8 +102,3 @@ class Finding:
     line: int = 0
     field: str = ""
     object: str = ""
-
-
-def shown(names: Iterable[Any]) -> str:
-    """Return a list of names as people read it."""
-    return ", ".join(map(repr, names)) or "none"

@@ -2,14 +2,12 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, Final
 
-from reporter.cli.exits import content
 from reporter.cli.output import shown_file
 from reporter.common.kubernetes_yaml import Document, Mistake, read_documents, template_hint
 from reporter.common.objects import Object, Place, field
-from reporter.inject.files import manifest_files
+from reporter.inject.files import contents
 from reporter.inject.jobs import objects_in
 
 MAX_BYTES: Final = 16 * 1024 * 1024
@@ -52,9 +50,8 @@ def load_manifests(names: Sequence[str]) -> Iterator[File]:
 
     Raises OSError, with the name, for what cannot be read.
     """
-    for name in names:
-        for path in [name] if name == "-" else map(str, manifest_files(Path(name))):
-            yield File(shown_file(path), *read_manifests(content(path, MAX_BYTES + 1)))
+    for name, data in contents(names, MAX_BYTES + 1):
+        yield File(shown_file(name), *read_manifests(data))
 
 
 def read_manifests(data: bytes) -> tuple[list[Manifest], list[Mistake]]:

@@ -17,13 +17,12 @@ from reporter.verdict.pod import declared, find_adapter, mount_of, mounted_at, v
 RULES: Final = list[Rule]()
 PEAK: Final = 51_000_000
 """Bytes: what a reporter needs at most (docs/benchmarks.md)."""
-_rule: Final = partial(rule, RULES)
+_error: Final = partial(rule, RULES, Severity.ERROR)
+_warning: Final = partial(rule, RULES, Severity.WARNING)
 _ACCOUNT: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 
-@_rule(
-    "results-not-shared", Severity.ERROR, "the adapter does not mount the volume of the result file"
-)
+@_error("results-not-shared", "the adapter does not mount the volume of the result file")
 def results_not_shared(case: Case) -> Problems:
     job, reporter, pod = case.job, case.reporter, case.job.pod
     names = reporter.names
@@ -61,12 +60,7 @@ def results_not_shared(case: Case) -> Problems:
         )
 
 
-@_rule(
-    "results-not-emptydir",
-    Severity.WARNING,
-    "the volume of the result file outlives the Pod",
-    partial=True,
-)
+@_warning("results-not-emptydir", "the volume of the result file outlives the Pod", partial=True)
 def results_not_emptydir(case: Case) -> Problems:
     job, names = case.job, case.reporter.names
     volume = volume_of(case.reporter.container, names.results_path) if names else ""
@@ -84,9 +78,8 @@ def results_not_emptydir(case: Case) -> Problems:
             )
 
 
-@_rule(
+@_error(
     "liveness-probe",
-    Severity.ERROR,
     "the reporter has a liveness probe, which can kill it before the verdict is written",
     partial=True,
 )
@@ -100,11 +93,8 @@ def liveness_probe(case: Case) -> Problems:
         )
 
 
-@_rule(
-    "startup-probe",
-    Severity.WARNING,
-    "the reporter has a startup probe, which delays the adapter",
-    partial=True,
+@_warning(
+    "startup-probe", "the reporter has a startup probe, which delays the adapter", partial=True
 )
 def startup_probe(case: Case) -> Problems:
     if "startupProbe" in case.reporter.container:
@@ -115,12 +105,7 @@ def startup_probe(case: Case) -> Problems:
         )
 
 
-@_rule(
-    "memory-limit",
-    Severity.ERROR,
-    "the reporter's memory limit is below its measured peak",
-    partial=True,
-)
+@_error("memory-limit", "the reporter's memory limit is below its measured peak", partial=True)
 def memory_limit(case: Case) -> Problems:
     limit = section(case.reporter.container, "resources", "limits").get("memory")
     found = quantity(str(limit))
@@ -133,7 +118,7 @@ def memory_limit(case: Case) -> Problems:
         )
 
 
-@_rule("token", Severity.ERROR, "no service account token is mounted into the reporter")
+@_error("token", "no service account token is mounted into the reporter")
 def token(case: Case) -> Problems:
     own = volume_of(case.reporter.container, f"{_ACCOUNT}/token")
     if not _mounts_token(case) and not own:
@@ -145,11 +130,7 @@ def token(case: Case) -> Problems:
         )
 
 
-@_rule(
-    "token-shared",
-    Severity.WARNING,
-    "every container of the Pod has a token that can write the verdict",
-)
+@_warning("token-shared", "every container of the Pod has a token that can write the verdict")
 def token_shared(case: Case) -> Problems:
     if _mounts_token(case):
         yield (
@@ -162,26 +143,18 @@ def token_shared(case: Case) -> Problems:
         )
 
 
-@_rule(
-    "missing-rights",
-    Severity.ERROR,
-    "the service account may not read or write what the verdict needs",
-)
+@_error("missing-rights", "the service account may not read or write what the verdict needs")
 def missing_rights(case: Case) -> Problems:
     yield from _lacking(case, NEEDED)
 
 
-@_rule(
-    "missing-optional-rights",
-    Severity.WARNING,
-    "the service account may not watch Pods or create Events",
-)
+@_warning("missing-optional-rights", "the service account may not watch Pods or create Events")
 def missing_optional_rights(case: Case) -> Problems:
     silent = case.reporter.says_no("REPORT_EVENTS")
     yield from _lacking(case, (WATCH,) if silent else (WATCH, EVENTS))
 
 
-@_rule("parallel", Severity.WARNING, "the Job runs several Pods at once", partial=True)
+@_warning("parallel", "the Job runs several Pods at once", partial=True)
 def parallel(case: Case) -> Problems:
     count = number(case.job.spec, "parallelism") or 1
     if count > 1:
@@ -192,9 +165,8 @@ def parallel(case: Case) -> Problems:
         )
 
 
-@_rule(
+@_warning(
     "completions",
-    Severity.WARNING,
     "the Job needs several Pods and is not `Indexed`: a later verdict replaces a failure",
     partial=True,
 )
@@ -211,7 +183,7 @@ def completions(case: Case) -> Problems:
         )
 
 
-@_rule("host-network", Severity.WARNING, "with `hostNetwork` the reporter's port is on the node")
+@_warning("host-network", "with `hostNetwork` the reporter's port is on the node")
 def host_network(case: Case) -> Problems:
     reporter = case.reporter
     if case.job.pod.get("hostNetwork") is not True:
@@ -232,9 +204,7 @@ def host_network(case: Case) -> Problems:
         )
 
 
-@_rule(
-    "not-guaranteed", Severity.WARNING, "the reporter's resources make a Guaranteed Pod Burstable"
-)
+@_warning("not-guaranteed", "the reporter's resources make a Guaranteed Pod Burstable")
 def not_guaranteed(case: Case) -> Problems:
     ours = [each.container for each in case.job.reporters]
     everyone = [

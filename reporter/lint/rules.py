@@ -7,8 +7,11 @@ from reporter.lint import pod_rules, setup_rules
 from reporter.lint.case import Finding, Rule, Severity, World
 from reporter.lint.jobs import Job
 
-UNREADABLE: Final = Rule(
-    "unreadable", Severity.ERROR, "the file is not valid YAML, or a key appears twice"
+UNREADABLE: Final = Rule(  # found where files are read
+    "unreadable",
+    Severity.ERROR,
+    "the file is not valid YAML, or a key appears twice",
+    lambda _: iter(()),
 )
 RULES: Final = (UNREADABLE, *setup_rules.RULES, *pod_rules.RULES)
 

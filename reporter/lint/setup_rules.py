@@ -1,18 +1,20 @@
 """Rules about what the reporter is told, its form and place among the containers, and times."""
 
+from collections.abc import Iterable
 from functools import partial
 from typing import Final
 
 from reporter.common.objects import Place, items, number, section, text
 from reporter.common.text import go_duration
 from reporter.jobs.setting import MARGIN
-from reporter.lint.case import Case, Problems, Rule, Severity, rule, shown
+from reporter.lint.case import Case, Problems, Rule, Severity, rule
 from reporter.lint.jobs import Job
 from reporter.verdict.facts import Form
 from reporter.verdict.pod import find_adapter
 
 RULES: Final = list[Rule]()
-_rule: Final = partial(rule, RULES)
+_error: Final = partial(rule, RULES, Severity.ERROR)
+_warning: Final = partial(rule, RULES, Severity.WARNING)
 _JOB_LABELS: Final = ("job-name", "batch.kubernetes.io/job-name")
 _GRACE: Final = 5  # seconds; two of them are kept for the exit
 _REAPED: Final = 120
@@ -20,9 +22,8 @@ _REAPED: Final = 120
 _BACKOFF_LIMIT: Final = 6  # the API server's default
 
 
-@_rule(
+@_error(
     "not-injected",
-    Severity.ERROR,
     "the label `status-reporter.io/inject` is set, and the Pod template has no reporter",
     of_job=True,
 )
@@ -45,7 +46,7 @@ def not_injected(job: Job) -> Problems:
     )
 
 
-@_rule("settings", Severity.ERROR, "the reporter does not start with these settings", partial=True)
+@_error("settings", "the reporter does not start with these settings", partial=True)
 def settings(case: Case) -> Problems:
     for place, entry in case.reporter.variables:
         name = text(entry, "name")
@@ -64,12 +65,7 @@ def settings(case: Case) -> Problems:
             )
 
 
-@_rule(
-    "settings-ignored",
-    Severity.WARNING,
-    "a setting is invalid, and the default is used instead",
-    partial=True,
-)
+@_warning("settings-ignored", "a setting is invalid, and the default is used instead", partial=True)
 def settings_ignored(case: Case) -> Problems:
     for name, problem, refused in _complaints(case):
         if not refused:
@@ -80,11 +76,7 @@ def settings_ignored(case: Case) -> Problems:
             )
 
 
-@_rule(
-    "job-name",
-    Severity.ERROR,
-    "`JOB_NAME`, `JOB_NAMESPACE` or `POD_NAME` does not match the Job or its Pod",
-)
+@_error("job-name", "`JOB_NAME`, `JOB_NAMESPACE` or `POD_NAME` does not match the Job or its Pod")
 def job_name(case: Case) -> Problems:
     job, reporter = case.job, case.reporter
     literal = reporter.literal
@@ -127,9 +119,8 @@ def job_name(case: Case) -> Problems:
             )
 
 
-@_rule(
+@_error(
     "reporter-name",
-    Severity.ERROR,
     "`REPORTER_CONTAINER_NAME` is not the name of the reporter's container",
     partial=True,
 )
@@ -145,10 +136,8 @@ def reporter_name(case: Case) -> Problems:
         )
 
 
-@_rule(
-    "adapter-not-found",
-    Severity.ERROR,
-    "`ADAPTER_CONTAINER_NAME` names no container, or there is none to watch",
+@_error(
+    "adapter-not-found", "`ADAPTER_CONTAINER_NAME` names no container, or there is none to watch"
 )
 def adapter_not_found(case: Case) -> Problems:
     names = case.reporter.names
@@ -161,7 +150,7 @@ def adapter_not_found(case: Case) -> Problems:
         )
 
 
-@_rule("adapter-guessed", Severity.WARNING, "several containers could be the adapter")
+@_warning("adapter-guessed", "several containers could be the adapter")
 def adapter_guessed(case: Case) -> Problems:
     names = case.reporter.names
     for remark in find_adapter(case.job.template, names)[2] if names else ():
@@ -172,7 +161,7 @@ def adapter_guessed(case: Case) -> Problems:
         )
 
 
-@_rule("same-condition", Severity.ERROR, "two reporters of a Pod write the same condition")
+@_error("same-condition", "two reporters of a Pod write the same condition")
 def same_condition(case: Case) -> Problems:
     own = case.reporter.value("CONDITION_TYPE")
     others = [
@@ -185,15 +174,14 @@ def same_condition(case: Case) -> Problems:
     if others:
         yield (
             case.reporter.variable("CONDITION_TYPE")[0],
-            f"The reporters {shown(sorted({case.reporter.name, *others}))} write one condition "
+            f"The reporters {_listed(sorted({case.reporter.name, *others}))} write one condition "
             f"({own}): the verdict of one replaces that of the other.",
             "Give each reporter its own CONDITION_TYPE.",
         )
 
 
-@_rule(
+@_error(
     "form",
-    Severity.ERROR,
     "`REPORTER_FORM` does not match, or an init container has no `restartPolicy: Always`",
     partial=True,
 )
@@ -217,9 +205,8 @@ def form(case: Case) -> Problems:
         )
 
 
-@_rule(
+@_error(
     "classic-not-first",
-    Severity.ERROR,
     "the reporter is not the first container: a hanging image pull blocks it",
     partial=True,
 )
@@ -233,15 +220,14 @@ def classic_not_first(case: Case) -> Problems:
     if reporter.form is Form.CLASSIC and others:
         yield (
             reporter.place,
-            f"Containers start before the reporter ({shown(others)}): an image pull that hangs "
+            f"Containers start before the reporter ({_listed(others)}): an image pull that hangs "
             "blocks it, and that is not reported.",
             "List the reporter first under containers.",
         )
 
 
-@_rule(
+@_warning(
     "native-not-first",
-    Severity.WARNING,
     "the failure of an init container before the reporter is not reported",
     partial=True,
 )
@@ -251,15 +237,14 @@ def native_not_first(case: Case) -> Problems:
     if reporter.form is Form.NATIVE and before:
         yield (
             reporter.place,
-            f"Init containers start before the reporter ({shown(before)}): a failure "
+            f"Init containers start before the reporter ({_listed(before)}): a failure "
             "of one is not reported.",
             "List the reporter first under initContainers.",
         )
 
 
-@_rule(
+@_error(
     "wait-beyond-deadline",
-    Severity.ERROR,
     "`MAX_WAIT_TIME_SECONDS` is not less than `activeDeadlineSeconds` of the Job or Pod",
     partial=True,
 )
@@ -276,9 +261,8 @@ def wait_beyond_deadline(case: Case) -> Problems:
             )
 
 
-@_rule(
+@_warning(
     "wait-near-deadline",
-    Severity.WARNING,
     "`activeDeadlineSeconds` is less than 10 s longer than `MAX_WAIT_TIME_SECONDS`",
     partial=True,
 )
@@ -294,7 +278,7 @@ def wait_near_deadline(case: Case) -> Problems:
             )
 
 
-@_rule("no-deadline", Severity.WARNING, "neither the Job nor its Pods have `activeDeadlineSeconds`")
+@_warning("no-deadline", "neither the Job nor its Pods have `activeDeadlineSeconds`")
 def no_deadline(case: Case) -> Problems:
     if not _deadlines(case):
         yield (
@@ -304,12 +288,7 @@ def no_deadline(case: Case) -> Problems:
         )
 
 
-@_rule(
-    "grace-too-short",
-    Severity.WARNING,
-    "`terminationGracePeriodSeconds` is less than 5",
-    partial=True,
-)
+@_warning("grace-too-short", "`terminationGracePeriodSeconds` is less than 5", partial=True)
 def grace_too_short(case: Case) -> Problems:
     grace = number(case.job.pod, "terminationGracePeriodSeconds")
     if grace is not None and grace < _GRACE:
@@ -321,9 +300,8 @@ def grace_too_short(case: Case) -> Problems:
         )
 
 
-@_rule(
+@_warning(
     "ttl-too-short",
-    Severity.WARNING,
     "`ttlSecondsAfterFinished` is at most 120: too short for readers and the reaper",
     partial=True,
     of_job=True,
@@ -341,10 +319,8 @@ def ttl_too_short(job: Job) -> Problems:
         )
 
 
-@_rule(
-    "repeated",
-    Severity.WARNING,
-    "`restartPolicy` and `backoffLimit` repeat a failed check; its verdict may change",
+@_warning(
+    "repeated", "`restartPolicy` and `backoffLimit` repeat a failed check; its verdict may change"
 )
 def repeated(case: Case) -> Problems:
     """A failure that the Job hides for minutes: by restarts, or by more Pods.
@@ -365,6 +341,10 @@ def repeated(case: Case) -> Problems:
         "then.",
         f"Set {never}backoffLimit: 0, or keep it if repeating is intended (--ignore repeated).",
     )
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(map(repr, names))
 
 
 def _complaints(case: Case) -> list[tuple[str, str, bool]]:
