@@ -37,14 +37,20 @@ class Wishes:
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """What the container stands beside: the template, its adapter, and the Job's deadline."""
+    """What the container stands beside: the template, its adapter, and the Job's deadline.
+
+    `plugin` is whose result it is, for an aggregator; `labelled`: a label of the Pod says so.
+    `doubt` is a remark on the choice of the adapter.
+    """
 
     form: Form
     template: Object
     adapter: Object
     results: Results
     deadline: int | None
-    plugin: str = ""
+    plugin: str
+    labelled: bool
+    doubt: str
 
     @property
     def pod(self) -> Object:
@@ -157,9 +163,9 @@ def _wait(wishes: Wishes, beside: Beside) -> tuple[dict[str, str], list[str]]:
 
 
 def _link(aggregator: str, beside: Beside) -> list[dict[str, Any]]:
-    plugin = from_field("RESULT_TYPE", f"metadata.labels['{PLUGIN_LABEL}']")
-    if beside.plugin:
-        plugin = {"name": "RESULT_TYPE", "value": beside.plugin}
+    plugin = {"name": "RESULT_TYPE", "value": beside.plugin}
+    if beside.labelled:
+        plugin = from_field("RESULT_TYPE", f"metadata.labels['{PLUGIN_LABEL}']")
     return [
         {"name": "AGGREGATOR_URL", "value": f"https://{aggregator}:8080"},
         plugin,

@@ -73,13 +73,16 @@ class Decision:
 def decide(job: Any, found: FoundJob, wishes: Wishes) -> Decision:
     """Decide about a Job as if it had never had a reporter of `status-ctl inject`."""
     bare = without_reporter(job)
-    said, made = _injected(bare, found, wishes)
-    done = isinstance(said, Injected) and covers(job, made)
-    return (
-        Decision(said, job, job)
-        if done or isinstance(said, Refused)
-        else Decision(said, bare, made)
-    )
+    beside = _look(bare, found, wishes)
+    if isinstance(beside, Skipped):
+        return Decision(beside, bare, bare)
+    if isinstance(beside, Refused):
+        return Decision(beside, job, job)
+    reporter, remarks = container(wishes, beside)
+    notes = [beside.doubt, beside.results.remark, *remarks, *_remarks(bare, beside.pod, wishes)]
+    said = Injected(beside.form, beside.adapter["name"], tuple(filter(None, notes)))
+    made = _with_reporter(bare, beside, wishes, reporter)
+    return Decision(said, job, job) if covers(job, made) else Decision(said, bare, made)
 
 
 def covers(shown: Any, wanted: Any) -> bool:
@@ -100,9 +103,7 @@ def without_reporter(job: Any) -> Any:
         return job
     # A record that somebody has changed names nothing.
     listed = (json_object(written) or {}).get("added")
-    added = (
-        {each for each in listed if isinstance(each, str)} if isinstance(listed, list) else set()
-    )
+    added = {str(each) for each in listed} if isinstance(listed, list) else set()
     made = deepcopy(job)
     metadata = made["metadata"]
     _take(metadata, "annotations", (ANNOTATION,), added)
@@ -141,69 +142,74 @@ def account_of(pod: Object) -> str:
     return text(pod, "serviceAccountName") or text(pod, "serviceAccount") or "default"
 
 
-def _injected(
-    job: Any, found: FoundJob, wishes: Wishes
-) -> tuple[Injected | Skipped | Refused, Any]:
-    """Return what is said of a Job without our reporter, and the Job as it is to be."""
+def _look(job: Any, found: FoundJob, wishes: Wishes) -> Beside | Skipped | Refused:
+    """Return what a reporter would stand beside in a Job that has none of ours, or why not."""
     label = labels_of(job, found).get(LABEL, wishes.form.value)
     if label == DISABLED:
-        return Skipped(f"label {LABEL}={DISABLED}"), job
+        return Skipped(f"label {LABEL}={DISABLED}")
     if label not in list(Form):
-        return Refused(f"label {LABEL}={label} must be native, classic or {DISABLED}"), job
-    form, template = Form(label), section(job, "spec", "template")
+        return Refused(f"label {LABEL}={label} must be native, classic or {DISABLED}")
+    template = section(job, "spec", "template")
     pod = section(template, "spec")
     if other := reporter_of(pod, wishes.adapter):
         shown = text(other, "name")
         if not (wishes.adapter or says_so(other)):
             why = "has a reporter's variables: set --adapter to it, or to the adapter next to it"
-            return Refused(f"container {shown!r} {why}"), job
-        return Skipped(f"has a container {shown!r} that was not added by status-ctl inject"), job
+            return Refused(f"container {shown!r} {why}")
+        return Skipped(f"has a container {shown!r} that was not added by status-ctl inject")
     deadline = _deadline(section(job))
     if why := _unfit(pod) or _too_short(deadline, wishes):
-        return Refused(why), job
+        return Refused(why)
     name, doubt = _adapter(template, wishes)
     if not name:
-        return Refused(doubt), job
-    made = deepcopy(job)
-    template = made["spec"]["template"]
-    pod = template["spec"]
+        return Refused(doubt)
     adapter = next(each for each in items(pod, "containers") if text(each, "name") == name)
     volume = results(pod, adapter, wishes.results_path)
     if isinstance(volume, str):
-        return Refused(f"no volume for results: {volume}"), job
-    labelled = text(section(template, "metadata", "labels"), PLUGIN_LABEL)
-    plugin = labelled or found.name
-    if wishes.aggregator and not plugin:
+        return Refused(f"no volume for results: {volume}")
+    label_value = text(section(template, "metadata", "labels"), PLUGIN_LABEL)
+    if wishes.aggregator and not (label_value or found.name):
         return Refused(
             f"neither a name nor a label {PLUGIN_LABEL} says which plugin the result belongs to"
-        ), job
-    beside = Beside(form, template, adapter, volume, deadline, "" if labelled else plugin)
-    reporter, remarks = container(wishes, beside)
-    notes = [doubt, volume.remark, *remarks, *_remarks(section(job, "spec"), pod, wishes)]
+        )
+    return Beside(
+        form=Form(label),
+        template=template,
+        adapter=adapter,
+        results=volume,
+        deadline=deadline,
+        plugin=label_value or found.name,
+        labelled=bool(label_value),
+        doubt=doubt,
+    )
 
-    added = set[str]()
+
+def _with_reporter(job: Any, beside: Beside, wishes: Wishes, reporter: Object) -> Any:
+    """Return the Job with the reporter's container, and all that belongs to it."""
+    made, added = deepcopy(job), set[str]()
     metadata = _part(made, "metadata", {}, added)
     annotations = _part(metadata, "annotations", {}, added)
     if LABEL not in section(metadata, "labels"):
-        added.add(_labelled(label))
-        _part(metadata, "labels", {}, added)[LABEL] = label
-    _part(pod, "initContainers" if form is Form.NATIVE else "containers", [], added).insert(
-        0, reporter
-    )
+        added.add(_labelled(beside.form))
+        _part(metadata, "labels", {}, added)[LABEL] = beside.form.value
+    pod = made["spec"]["template"]["spec"]
     volumes = [added_container.token_volume()]
-    if volume.added is not None:
-        _part(adapter, "volumeMounts", [], added).append(volume.added)
+    if beside.results.added is not None:
+        adapter = pod["containers"][pod["containers"].index(beside.adapter)]
+        _part(adapter, "volumeMounts", [], added).append(beside.results.added)
         # On disk: with `medium: Memory` results would count as the adapter's memory.
         volumes.insert(0, {"name": VOLUME, "emptyDir": {}})
     if wishes.aggregator:
-        secret = f"{wishes.aggregator.partition('.')[0]}-{plugin}"
+        secret = f"{wishes.aggregator.partition('.')[0]}-{beside.plugin}"
         volumes.append(added_container.certificates_volume(secret))
+    kind = "initContainers" if beside.form is Form.NATIVE else "containers"
+    _part(pod, kind, [], added).insert(0, reporter)
     _part(pod, "volumes", [], added).extend(volumes)
     if wishes.own_token_only and pod.get(AUTOMOUNT) is None:
         added.add(AUTOMOUNT)
         pod[AUTOMOUNT] = False
     annotations[ANNOTATION] = json.dumps({"added": sorted(added)}, separators=(",", ":"))
-    return Injected(form, name, tuple(each for each in notes if each)), made
+    return made
 
 
 def _part(holder: Any, key: str, empty: Any, added: set[str]) -> Any:
@@ -277,8 +283,9 @@ def _deadline(job: Object) -> int | None:
     return min((each for each in (own, pods) if each is not None), default=None)
 
 
-def _remarks(job: Object, pod: Object, wishes: Wishes) -> Iterator[str]:
+def _remarks(whole: Any, pod: Object, wishes: Wishes) -> Iterator[str]:
     """Yield what a person should know of the Job as a whole."""
+    job = section(whole, "spec")
     for field in ("parallelism", "completions"):
         if (number(job, field) or 1) > 1:
             rule = "the verdict is that of its newest Pod"
