@@ -92,6 +92,7 @@ class Document:
         """The ids of nodes that aliases stand for: a change of one is a change of all."""
         self.mistakes: list[Mistake] = []
         self.before = before
+        self._loader: Any = None
         self._seen = set[int]()
         self._lines: dict[Place, int] = {(): before + 1}
         self._most, self._left, self._merge = most, most, merge
@@ -111,6 +112,9 @@ class Document:
             self.mistakes.append(Mistake(self.first, "", str(error)))
         except RecursionError:
             self.mistakes.append(Mistake(before + 1, "", _TOO_DEEP))
+        finally:
+            # A loader takes more memory than a document, and a file may have thousands of them.
+            self._loader, self._seen = None, set()
 
     @property
     def first(self) -> int:
@@ -234,6 +238,7 @@ def read_documents(
     found, before = list[Document](), 0
     for piece in split(text):
         found.append(Document(piece, most_values, merge=merge, before=before))
+        found[-1].root = None  # only a change of the text needs the nodes
         before += piece.count("\n")
     return found, []
 
