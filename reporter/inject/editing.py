@@ -39,7 +39,7 @@ def read(text: str, before: int = 0) -> Document:
     return Document(text, len(text) // 2 + _MOST_REPEATED, before=before)
 
 
-def edited(document: Document, value: Any, before: int = 0) -> Document:
+def edited(document: Document, value: Any) -> Document:
     """Return the document with another value, to which parts were added or from which some went.
 
     Raises Unplaced.
@@ -47,7 +47,7 @@ def edited(document: Document, value: Any, before: int = 0) -> Document:
     if document.root is None:
         raise Unplaced
     cuts = _Editor(document).changes(document.root, document.root, document.value, value)
-    made = read(_carried_out(document.text, cuts), before)
+    made = read(_carried_out(document.text, cuts), document.before)
     if made.value != value:
         raise Unplaced
     return made

@@ -120,15 +120,17 @@ def _changed_document(
         return piece
     document = read(piece, before)
     bare = new = document.value
-    found = list(jobs(document.value))
+    found = [
+        each
+        for each in jobs(document.value)
+        if chosen(labels_of(get(document.value, each.job), each))
+    ]
     if mistake := _unreadable(document, found):
         what = f"unchanged: {mistake}{template_hint(piece)}"
         said.append(Said(mistake.line, "the document", what, failed=True))
         return piece
     for each in found:
         job = get(document.value, each.job)
-        if not chosen(labels_of(job, each)):
-            continue
         without, with_it = change(job, each, document.first)
         if not (without is with_it is job):
             bare, new = put(bare, each.job, without), put(new, each.job, with_it)
@@ -136,7 +138,7 @@ def _changed_document(
         if value == document.value:
             continue
         try:
-            document = edited(document, value, before)
+            document = edited(document, value)
         except Unplaced:
             said.append(Said(document.first, "the document", _REWRITTEN))
             document = read(_rewritten(document, value), before)

@@ -178,6 +178,7 @@ def test_a_template_is_not_guessed_at():
         "unchanged: spec.template.spec.containers[0].image: a key that is not text (is this a "
         "Helm template? Use the output of `helm template`)"
     )
+    assert [] == injected(job, Wishes("i"), lambda labels: "x" in labels).said
 
 
 def test_rights_of_the_name_that_are_others():

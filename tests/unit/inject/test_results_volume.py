@@ -17,8 +17,6 @@ def mounted(mount, volume=None, path="/results/adapter-result.json"):
 
 
 class TestVolumeOfTheResult:
-    """results.py."""
-
     def test_one_that_is_there_is_used(self):
         """Nothing is added to the adapter then."""
         answer, value = mounted({"mountPath": "/results/", "subPath": "x"})

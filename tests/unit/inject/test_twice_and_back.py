@@ -22,8 +22,6 @@ BEFORE = [
 
 
 class TestTwiceAndBack:
-    """decide.py and record.py."""
-
     @pytest.mark.parametrize("value", BEFORE)
     @pytest.mark.parametrize("form", list(Form))
     def test_twice_is_once_and_back_is_the_original(self, value, form):
