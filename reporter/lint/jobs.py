@@ -38,31 +38,29 @@ class Reporter:
         return text(self.container, "name")
 
     @property
+    def variables(self) -> dict[str, tuple[Place, Object]]:
+        """The entries of `env` by name, each with its place; of one name the last counts."""
+        entries = self.container.get("env")
+        return {
+            text(entry, "name"): ((*self.place, "env", at), entry)
+            for at, entry in enumerate(entries if isinstance(entries, list) else ())
+            if isinstance(entry, Mapping)
+        }
+
+    @property
     def literal(self) -> dict[str, str]:
         """The variables whose values stand in the manifest."""
         return {
-            text(entry, "name"): value
-            for _, entry in self.variables
+            name: value
+            for name, (_, entry) in self.variables.items()
             if isinstance(value := entry.get("value", ""), str)
             and "valueFrom" not in entry
             and "$(" not in value
         }
 
-    @property
-    def variables(self) -> list[tuple[Place, Object]]:
-        """All entries of `env`, each with its place; of one name the last counts."""
-        entries = self.container.get("env")
-        found = {
-            text(entry, "name"): ((*self.place, "env", at), entry)
-            for at, entry in enumerate(entries if isinstance(entries, list) else ())
-            if isinstance(entry, Mapping)
-        }
-        return list(found.values())
-
     def variable(self, name: str) -> tuple[Place, Object]:
         """Return the entry of a variable and its place; the container's and {} without one."""
-        found = [each for each in self.variables if text(each[1], "name") == name]
-        return found[0] if found else (self.place, {})
+        return self.variables.get(name, (self.place, {}))
 
     def value(self, name: str) -> str | None:
         """Return a variable's value or its default; None where the manifest does not show it."""

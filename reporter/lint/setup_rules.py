@@ -48,8 +48,7 @@ def not_injected(job: Job) -> Problems:
 
 @_error("settings", "the reporter does not start with these settings", partial=True)
 def settings(case: Case) -> Problems:
-    for place, entry in case.reporter.variables:
-        name = text(entry, "name")
+    for name, (place, entry) in case.reporter.variables.items():
         if not isinstance(entry.get("value", ""), str):
             yield (
                 (*place, "value"),
@@ -349,8 +348,7 @@ def _listed(names: Iterable[str]) -> str:
 
 def _complaints(case: Case) -> list[tuple[str, str, bool]]:
     reporter = case.reporter
-    entries = {text(entry, "name") for _, entry in reporter.variables}
-    hidden = entries - reporter.literal.keys()
+    hidden = reporter.variables.keys() - reporter.literal.keys()
     found = case.world.judge(reporter.literal)
     if case.job.whole and "envFrom" not in reporter.container:
         return [each for each in found if each[0] not in hidden]
