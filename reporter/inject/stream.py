@@ -1,6 +1,5 @@
 """A stream of manifests with the reporter in its Jobs, or out of them, and what is said of each."""
 
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -158,8 +157,6 @@ def _rewritten(document: Document, value: Any) -> str:
     assert document.root is not None
     begin = document.text.rfind("\n", 0, document.root.start_mark.index) + 1
     before, own = document.text[:begin], document.text[begin:]
-    if own.startswith("{"):
-        return before + json.dumps(value, indent=2) + "\n"
     if own.startswith("---"):
         before += "---\n"
     tail = "...\n" if re.search(r"^\.\.\.\s*\Z", own, re.MULTILINE) else ""

@@ -162,6 +162,17 @@ def test_a_document_that_is_written_anew_keeps_what_stands_around_it():
     assert {"a": "b"} == yaml.safe_load(made.text)["spec"]["template"]["metadata"]["labels"]
 
 
+def test_a_reporter_of_somebody_else_is_not_taken_out():
+    job = JOB.replace("- name: init", "- name: status-reporter")
+
+    made = uninjected(job, lambda labels: True)
+
+    assert (job, ["unchanged: its reporter was not added by status-ctl inject"]) == (
+        made.text,
+        [each.what for each in made.said],
+    )
+
+
 def test_a_template_is_not_guessed_at():
     """Its braces read as a key that is no text; other documents with some are none of ours."""
     job = (
