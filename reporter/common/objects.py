@@ -13,6 +13,8 @@ from typing import Any, Final
 
 Object = Mapping[str, Any]
 """One as the Kubernetes API has it, in JSON."""
+Place = tuple[str | int, ...]
+"""Where a value stands in another: member names and list positions."""
 
 _INT64 = range(-(2**63), 2**63)  # every integer of the API; a larger one would not fit a float
 _LAST_SECOND = 253_402_300_799  # of the year 9999: later times have no date
@@ -61,6 +63,12 @@ def number(value: Mapping[str, Any], key: str) -> int | None:
     """Return the 64-bit integer under `key`, or None."""
     found = value.get(key)
     return found if type(found) is int and found in _INT64 else None
+
+
+def field(place: Place) -> str:
+    """Return a place as people write it: `failures[3]`."""
+    steps = [f"[{step}]" if isinstance(step, int) else f".{step}" for step in place]
+    return "".join(steps).removeprefix(".")
 
 
 def moment(value: Mapping[str, Any], key: str) -> float | None:

@@ -14,6 +14,7 @@ from typing import Any
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 
+from reporter.common.objects import Place, field
 from reporter.errors import InvalidPayload
 
 _DIRECTORY = Path(__file__).with_name("schemas")
@@ -27,9 +28,6 @@ _TYPES = {
     "string": "a string",
 }
 _ALIKE = 0.65  # of 1.0; `resaon` and `reason` have 0.83, `mgs` and `msg` 0.67
-
-Place = tuple[str | int, ...]
-"""Where a value stands: member names and list positions."""
 
 TEXTS: dict[str, Callable[[Any], str]] = {
     "const": lambda value: f"must be '{value}'",
@@ -80,12 +78,6 @@ def violations(name: str, instance: object, most: int | None = None) -> Iterator
             if each not in told:  # every missing member is an error that names all of them
                 told.add(each)
                 yield each
-
-
-def field(path: Place) -> str:
-    """Return a path as people write it: `failures[3]`."""
-    steps = [f"[{step}]" if isinstance(step, int) else f".{step}" for step in path]
-    return "".join(steps).removeprefix(".")
 
 
 def nearest(unknown: str, known: Iterable[str]) -> str | None:

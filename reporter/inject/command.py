@@ -5,7 +5,7 @@ import posixpath
 import re
 import sys
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from reporter.cli.exits import FAILED, GOOD, Unusable, reading_input
 from reporter.cli.options import image_argument
@@ -15,8 +15,8 @@ from reporter.common.defaults import RESULTS_PATH, is_service_link, service_link
 from reporter.common.lifecycle import discard_output
 from reporter.common.objects import quantity
 from reporter.errors import SettingsError
+from reporter.inject.container import Wishes
 from reporter.inject.files import add_files, joined, sources
-from reporter.inject.options import OWN_VARIABLES, Wishes
 from reporter.inject.transform import SAME_ACCOUNT
 from reporter.jobs.setting import LABEL
 from reporter.verdict.facts import Form
@@ -43,6 +43,18 @@ exit codes:
   1    a Job cannot have a reporter (it is left unchanged); with --check: something would
        change
   2    usage error, a file cannot be read, or the output cannot be written"""
+_OWN_VARIABLES: Final = frozenset(
+    {
+        "REPORTER_FORM",
+        "JOB_NAME",
+        "JOB_NAMESPACE",
+        "POD_NAME",
+        "ADAPTER_CONTAINER_NAME",
+        "REPORTER_CONTAINER_NAME",
+        "RESULTS_PATH",
+    }
+)
+"""Variables that follow from the Pod and from other options."""
 
 
 def file_arguments(parser: argparse.ArgumentParser) -> None:
@@ -204,7 +216,7 @@ def _environment(options: argparse.Namespace) -> dict[str, str]:
         name, sign, value = each.partition("=")
         if not sign or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
             options.error(f"--env {each}: must be NAME=VALUE")
-        if name in OWN_VARIABLES:
+        if name in _OWN_VARIABLES:
             options.error(f"--env {name}: set by inject itself")
         given[name] = value
     if not given:

@@ -1,12 +1,11 @@
 """The container that is added to a Job's Pod."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from reporter.common.defaults import REPORTER, RESULTS_PATH, WAIT_SECONDS
 from reporter.common.objects import Object, items, number, quantity, section, text
-from reporter.inject.options import Wishes
 from reporter.inject.results_volume import Results
 from reporter.jobs.setting import MARGIN
 from reporter.launch import added_container
@@ -18,15 +17,39 @@ _PORT: Final = 9464
 
 
 @dataclass(frozen=True, slots=True)
+class Wishes:
+    """The options of `status-ctl inject`; the form may be another one by a Job's label.
+
+    `adapter` and `aggregator` are names, empty for none. `cpu_limit` is a quantity, empty for none.
+    `own_token_only`: the Pod's other containers get no token, unless the Pod says that they do.
+    """
+
+    image: str
+    form: Form = Form.NATIVE
+    adapter: str = ""
+    results_path: str = RESULTS_PATH
+    environment: Mapping[str, str] = field(default_factory=dict)
+    aggregator: str = ""
+    cpu_limit: str = ""
+    own_token_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Beside:
-    """What the container stands beside: the template, its adapter, and the Job's deadline."""
+    """What the container stands beside: the template, its adapter, and the Job's deadline.
+
+    `plugin` is whose result it is, for an aggregator; `labelled`: a label of the Pod says so.
+    `doubt` is a remark on the choice of the adapter.
+    """
 
     form: Form
     template: Object
     adapter: Object
     results: Results
     deadline: int | None
-    plugin: str = ""
+    plugin: str
+    labelled: bool
+    doubt: str
 
     @property
     def pod(self) -> Object:
@@ -139,9 +162,9 @@ def _wait(wishes: Wishes, beside: Beside) -> tuple[dict[str, str], list[str]]:
 
 
 def _link(aggregator: str, beside: Beside) -> list[dict[str, Any]]:
-    plugin = from_field("RESULT_TYPE", f"metadata.labels['{PLUGIN_LABEL}']")
-    if beside.plugin:
-        plugin = {"name": "RESULT_TYPE", "value": beside.plugin}
+    plugin = {"name": "RESULT_TYPE", "value": beside.plugin}
+    if beside.labelled:
+        plugin = from_field("RESULT_TYPE", f"metadata.labels['{PLUGIN_LABEL}']")
     return [
         {"name": "AGGREGATOR_URL", "value": f"https://{aggregator}:8080"},
         plugin,

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from reporter.cli.exits import Unusable, content
+from reporter.cli.output import shown_file
 
 SUFFIXES: Final = (".yaml", ".yml", ".json")
 
@@ -31,14 +32,24 @@ def add_files(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def contents(names: Sequence[str], most: int = -1) -> Iterator[tuple[str, bytes]]:
+    """Yield names and bytes (of each `most` at most) of files and of what is in directories.
+
+    Raises OSError, with the name, for what cannot be read.
+    """
+    for name in names:
+        for path in ["-"] if name == "-" else map(str, _manifest_files(Path(name))):
+            yield path, content(path, most)
+
+
 def sources(names: Sequence[str]) -> Iterator[Source]:
     """Yield the texts. Raises OSError, and Unusable for one that is not UTF-8."""
-    for name in names:
-        if name == "-":
-            yield Source("", _decoded("standard input", content(name)))
-            continue
-        for path in manifest_files(Path(name)):
-            yield Source(str(path), _decoded(str(path), content(str(path))))
+    for name, data in contents(names):
+        try:
+            yield Source("" if name == "-" else name, data.decode())
+        except UnicodeDecodeError as error:
+            line = data[: error.start].count(b"\n") + 1
+            raise Unusable(f"cannot read {shown_file(name)}: line {line}: not UTF-8") from None
 
 
 def joined(texts: Sequence[str]) -> str:
@@ -53,7 +64,7 @@ def joined(texts: Sequence[str]) -> str:
     return stream
 
 
-def manifest_files(path: Path) -> list[Path]:
+def _manifest_files(path: Path) -> list[Path]:
     """Return a file, or all manifests of a directory but hidden ones. Raises OSError."""
     if not path.is_dir():
         return [path]
@@ -69,11 +80,3 @@ def manifest_files(path: Path) -> list[Path]:
 
 def _hidden(path: Path, below: Path) -> bool:
     return any(part.startswith(".") for part in path.relative_to(below).parts)
-
-
-def _decoded(name: str, data: bytes) -> str:
-    try:
-        return data.decode()
-    except UnicodeDecodeError as error:
-        line = data[: error.start].count(b"\n") + 1
-        raise Unusable(f"cannot read {name}: line {line}: not UTF-8") from None

@@ -1,10 +1,33 @@
 """The rights that a reporter needs of the account that its Pod has anyway."""
 
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple
 
-from reporter.common.objects import items
+from reporter.common.objects import Object, items
 
+
+class Right(NamedTuple):
+    """What is asked for: an API group, a resource (`jobs/status`) and a verb."""
+
+    group: str
+    resource: str
+    verb: str
+
+    def __str__(self) -> str:
+        group = f".{self.group}" if self.group else ""
+        name, _, part = self.resource.partition("/")
+        return f"{self.verb} {name}{group}{'/' if part else ''}{part}"
+
+
+NEEDED: Final = (
+    Right("batch", "jobs/status", "get"),
+    Right("batch", "jobs/status", "patch"),
+    Right("", "pods", "get"),
+)
+"""Without these the verdict cannot be written, or only the file counts."""
+WATCH: Final = Right("", "pods", "watch")
+EVENTS: Final = Right("events.k8s.io", "events", "create")
+_ALL: Final = (*NEEDED, WATCH, EVENTS)
 _API: Final = "rbac.authorization.k8s.io"
 _LABELS: Final = {"app.kubernetes.io/name": "status-reporter"}
 
@@ -14,14 +37,16 @@ def role(namespace: str, account: str) -> dict[str, Any]:
 
     Each account has one of its own: who removes it takes nothing from the Jobs of others.
     """
+    verbs: dict[tuple[str, str], list[str]] = {}
+    for each in _ALL:
+        verbs.setdefault((each.group, each.resource), []).append(each.verb)
     return {
         "apiVersion": f"{_API}/v1",
         "kind": "Role",
         "metadata": _metadata(account, namespace),
         "rules": [
-            _rule("batch", "jobs/status", "get", "patch"),
-            _rule("", "pods", "get", "watch"),
-            _rule("events.k8s.io", "events", "create"),
+            {"apiGroups": [group], "resources": [resource], "verbs": listed}
+            for (group, resource), listed in verbs.items()
         ],
     }
 
@@ -38,23 +63,38 @@ def role_binding(namespace: str, account: str) -> dict[str, Any]:
     }
 
 
-def gives(shown: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+def gives(shown: Object, wanted: Object) -> bool:
     """Say whether a Role or RoleBinding gives what ours of the same kind would give."""
-    if shown.get("roleRef") != wanted.get("roleRef"):
-        return False
+    if wanted["kind"] == "Role":
+        return all(allowed(items(shown, "rules"), right, None) for right in _ALL)
     subjects = [dict(each) for each in items(shown, "subjects")]
-    return all(
-        any(each.items() >= subject.items() for each in subjects)
-        for subject in items(wanted, "subjects")
-    ) and all(
-        any(all(_holds(each, key, rule[key]) for key in rule) for each in items(shown, "rules"))
-        for rule in items(wanted, "rules")
+    return shown.get("roleRef") == wanted["roleRef"] and all(
+        any(each.items() >= subject.items() for each in subjects) for subject in wanted["subjects"]
     )
 
 
-def _holds(rule: Mapping[str, Any], key: str, names: Any) -> bool:
-    listed = rule.get(key)
-    return isinstance(listed, list) and ("*" in listed or all(each in listed for each in names))
+def allowed(rules: Iterable[Object], right: Right, job: str | None) -> bool:
+    """Return whether rules grant a right on the Job of that name; None stands for any Job."""
+    return any(_allows(rule, right, job) for rule in rules)
+
+
+def _allows(rule: Object, right: Right, job: str | None) -> bool:
+    if right.group not in (groups := _texts(rule, "apiGroups")) and "*" not in groups:
+        return False
+    resource, verbs = right.resource, _texts(rule, "verbs")
+    part = resource.partition("/")[2]
+    able = {resource, "*", *([f"*/{part}"] if part else [])}
+    if not able & _texts(rule, "resources") or not {right.verb, "*"} & verbs:
+        return False
+    names = _texts(rule, "resourceNames")
+    # Pods have generated names, and what is created has none yet.
+    return not names or (resource.startswith("jobs/") and (job is None or job in names))
+
+
+def _texts(rule: Object, key: str) -> frozenset[str]:
+    found = rule.get(key)
+    listed = found if isinstance(found, list) else ()
+    return frozenset(each for each in listed if isinstance(each, str))
 
 
 def _name(account: str) -> str:
@@ -64,7 +104,3 @@ def _name(account: str) -> str:
 def _metadata(account: str, namespace: str) -> dict[str, Any]:
     placed = {"namespace": namespace} if namespace else {}
     return {"name": _name(account), **placed, "labels": dict(_LABELS)}
-
-
-def _rule(group: str, resource: str, *verbs: str) -> dict[str, Any]:
-    return {"apiGroups": [group], "resources": [resource], "verbs": list(verbs)}

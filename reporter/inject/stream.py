@@ -1,23 +1,27 @@
 """A stream of manifests with the reporter in its Jobs, or out of them, and what is said of each."""
 
-import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from reporter.common.kubernetes_yaml import template_hint
+from reporter.common.kubernetes_yaml import NO_KEY, Document, Mistake, split, template_hint
 from reporter.common.objects import section, text
-from reporter.inject import rendering
-from reporter.inject.decide import decide
-from reporter.inject.documents import Document, UnreadableManifest, read, split
-from reporter.inject.editing import Unplaced, edited
-from reporter.inject.edits import Edit, apply, get
-from reporter.inject.jobs import FoundJob, jobs
-from reporter.inject.options import Wishes
-from reporter.inject.record import ANNOTATION
+from reporter.common.yaml_text import block
+from reporter.inject.container import Wishes
+from reporter.inject.editing import Unplaced, edited, read
+from reporter.inject.jobs import FoundJob, get, jobs, labels_of, put
 from reporter.inject.rights import gives, role, role_binding
-from reporter.inject.transform import Injected, Refused, Skipped, account_of, reporter_of, uninject
+from reporter.inject.transform import (
+    ANNOTATION,
+    Decision,
+    Injected,
+    Refused,
+    account_of,
+    decide,
+    reporter_of,
+    without_reporter,
+)
 
 _ABOUT = re.compile(r"Job|List|\brbac\.authorization\.k8s\.io\b")
 _RIGHTS: Final = "rights"
@@ -27,7 +31,7 @@ _REWRITTEN: Final = "rewritten without its comments: it has aliases or an unusua
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What became of one object, in words; `place` is the line of its document."""
+    """What became of one object, in words; `line` is that of its document."""
 
     line: int
     shown: str
@@ -53,29 +57,23 @@ class Made:
 
 Chosen = Callable[[Mapping[str, str]], bool]
 """Says by its labels whether a Job is one of those that are meant."""
-_Changes = tuple[list[Edit], list[Edit]]
-_Decide = Callable[[Document, int, "Made"], _Changes]
+_Change = Callable[[Any, FoundJob, int], tuple[Any, Any]]
+"""From a Job, and the line of its document: the Job without a reporter, and as it is to be."""
 
 
 def injected(stream: str, wishes: Wishes, chosen: Chosen, *, with_rights: bool = False) -> Made:
     """Put the reporter into the Jobs of a stream."""
     made = Made()
 
-    def changes(document: Document, line: int, made: Made) -> _Changes:
-        out, put_in = list[Edit](), list[Edit]()
-        for found in jobs(document.value):
-            if not chosen(found.labels):
-                continue
-            decision = decide(document.value, found, wishes)
-            out += decision.out
-            put_in += decision.put_in
-            made.said.append(_told(decision.said, found, line, changes=decision.changes))
-            pod = section(get(document.value, found.pod))
-            if isinstance(decision.said, Injected) or reporter_of(pod) is not None:
-                made.accounts.setdefault((found.namespace, account_of(pod)), line)
-        return out, put_in
+    def change(job: Any, found: FoundJob, line: int) -> tuple[Any, Any]:
+        decision = decide(job, found, wishes)
+        made.said.append(_told(decision, found, line, changes=decision.job is not job))
+        pod = section(job, "spec", "template", "spec")
+        if isinstance(decision.said, Injected) or reporter_of(pod) is not None:
+            made.accounts.setdefault((found.namespace, account_of(pod)), line)
+        return decision.bare, decision.job
 
-    made.text = "".join(_each(stream, changes, made))
+    made.text = "".join(_changed(stream, chosen, change, made.said))
     if with_rights:
         made.text = _with_rights(made)
     return made
@@ -85,19 +83,14 @@ def uninjected(stream: str, chosen: Chosen) -> Made:
     """Take the reporter out of the Jobs of a stream, and the rights that were added for it."""
     made = Made()
 
-    def changes(document: Document, line: int, made: Made) -> _Changes:
-        out = list[Edit]()
-        for found in jobs(document.value):
-            if not chosen(found.labels):
-                continue
-            own = uninject(document.value, found)
-            out += own
-            if own:
-                made.said.append(Said(line, found.shown, "uninjected"))
-            elif reporter_of(section(get(document.value, found.pod))) is not None:
-                why = "unchanged: its reporter was not added by status-ctl inject"
-                made.said.append(Said(line, found.shown, why))
-        return out, []
+    def change(job: Any, found: FoundJob, line: int) -> tuple[Any, Any]:
+        bare = without_reporter(job)
+        if bare is not job:
+            made.said.append(Said(line, found.shown, "uninjected"))
+        elif reporter_of(section(job, "spec", "template", "spec")) is not None:
+            why = "unchanged: its reporter was not added by status-ctl inject"
+            made.said.append(Said(line, found.shown, why))
+        return bare, bare
 
     kept = []
     for piece in split(stream):
@@ -105,40 +98,58 @@ def uninjected(stream: str, chosen: Chosen) -> Made:
             kept.append(piece)
         elif kept and not piece.endswith("\n"):
             kept[-1] = kept[-1].removesuffix("\n")
-    made.text = "".join(_each("".join(kept), changes, made))
+    made.text = "".join(_changed("".join(kept), chosen, change, made.said))
     return made
 
 
-def _each(stream: str, changes: _Decide, made: Made) -> Iterable[str]:
-    """Yield the documents' texts, changed."""
-    line = 1
+def _changed(stream: str, chosen: Chosen, change: _Change, said: list[Said]) -> Iterator[str]:
+    """Yield the texts of a stream's documents, with their Jobs changed."""
+    before = 0
     if stream.startswith(_MARK):
         yield _MARK
     for piece in split(stream.removeprefix(_MARK)):
-        yield _changed(piece, line, changes, made)
-        line += piece.count("\n")
+        yield _changed_document(piece, before, chosen, change, said)
+        before += piece.count("\n")
 
 
-def _changed(piece: str, line: int, changes: _Decide, made: Made) -> str:
+def _changed_document(
+    piece: str, before: int, chosen: Chosen, change: _Change, said: list[Said]
+) -> str:
     if not _ABOUT.search(piece):
         return piece
-    try:
-        document = read(piece)
-    except UnreadableManifest as error:
-        what = f"unchanged: {error}{template_hint(piece)}"
-        made.said.append(Said(line + error.line - 1, "the document", what, failed=True))
+    document = read(piece, before)
+    bare = new = document.value
+    found = [
+        each
+        for each in jobs(document.value)
+        if chosen(labels_of(get(document.value, each.job), each))
+    ]
+    if mistake := _unreadable(document, found):
+        what = f"unchanged: {mistake}{template_hint(piece)}"
+        said.append(Said(mistake.line, "the document", what, failed=True))
         return piece
-    out, put_in = changes(document, line + document.line - 1, made)
-    for edits in (out, put_in):
-        if not edits:
+    for each in found:
+        job = get(document.value, each.job)
+        without, with_it = change(job, each, document.first)
+        if not (without is with_it is job):
+            bare, new = put(bare, each.job, without), put(new, each.job, with_it)
+    for value in (bare, new):
+        if value == document.value:
             continue
         try:
-            piece = edited(document, edits)
+            document = edited(document, value)
         except Unplaced:
-            piece = _rewritten(document, apply(document.value, edits))
-            made.said.append(Said(line + document.line - 1, "the document", _REWRITTEN))
-        document = read(piece)
-    return piece
+            said.append(Said(document.first, "the document", _REWRITTEN))
+            document = read(_rewritten(document, value), before)
+    return document.text
+
+
+def _unreadable(document: Document, found: list[FoundJob]) -> Mistake | None:
+    """Return why a document is not changed: it cannot be read, or has Jobs and is a template."""
+    whole = document.value is None
+    return next(
+        (each for each in document.mistakes if whole or (found and each.text == NO_KEY)), None
+    )
 
 
 def _rewritten(document: Document, value: Any) -> str:
@@ -146,25 +157,23 @@ def _rewritten(document: Document, value: Any) -> str:
     assert document.root is not None
     begin = document.text.rfind("\n", 0, document.root.start_mark.index) + 1
     before, own = document.text[:begin], document.text[begin:]
-    if own.startswith("{"):
-        return before + json.dumps(value, indent=2) + "\n"
     if own.startswith("---"):
         before += "---\n"
     tail = "...\n" if re.search(r"^\.\.\.\s*\Z", own, re.MULTILINE) else ""
-    return before + "\n".join(rendering.block(value)) + "\n" + tail
+    return before + "\n".join(block(value)) + "\n" + tail
 
 
-def _told(said: Injected | Skipped | Refused, found: FoundJob, line: int, *, changes: bool) -> Said:
-    match said:
-        case Injected(form, adapter, _, remarks) if changes:
+def _told(decision: Decision, found: FoundJob, line: int, *, changes: bool) -> Said:
+    match decision.said:
+        case Injected(form, adapter, remarks) if changes:
             what = f"injected ({form.value} form, adapter {adapter})"
             return Said(line, found.shown, what, remarks)
         case Injected():
             return Said(line, found.shown, "unchanged: injected already")
         case Refused(reason):
             return Said(line, found.shown, f"not injected: {reason}", failed=True)
-    what = f"uninjected: {said.reason}" if changes else f"unchanged: {said.reason}"
-    return Said(line, found.shown, what)
+    what = "uninjected" if changes else "unchanged"
+    return Said(line, found.shown, f"{what}: {decision.said.reason}")
 
 
 def _with_rights(made: Made) -> str:
@@ -172,7 +181,7 @@ def _with_rights(made: Made) -> str:
     there: dict[tuple[str, str, str], Mapping[str, Any]] = {}
     for piece in split(made.text):
         if "rbac.authorization.k8s.io" in piece:
-            value = _value(piece)
+            value = section(read(piece).value)
             metadata = section(value, "metadata")
             key = text(value, "kind"), text(metadata, "namespace"), text(metadata, "name")
             there[key] = value
@@ -185,7 +194,7 @@ def _with_rights(made: Made) -> str:
     for key, (each, line) in sorted(wanted.items()):
         if key not in there:
             each["metadata"]["annotations"] = {ANNOTATION: _RIGHTS}
-            pieces.append("---\n" + "\n".join(rendering.block(each)) + "\n")
+            pieces.append("---\n" + "\n".join(block(each)) + "\n")
         elif not gives(there[key], each):
             what = f"{each['kind']} {key[2]} is in the manifests, but not as the reporter needs it"
             made.said.append(Said(line, "the rights", what))
@@ -196,16 +205,6 @@ def _with_rights(made: Made) -> str:
 
 
 def _is_rights(piece: str) -> bool:
-    value = _value(piece)
-    kind = text(value, "kind")
-    return (
-        kind in ("Role", "RoleBinding")
-        and section(value, "metadata", "annotations").get(ANNOTATION) == _RIGHTS
-    )
-
-
-def _value(piece: str) -> Mapping[str, Any]:
-    try:
-        return section(read(piece).value)
-    except UnreadableManifest:
-        return {}
+    value = read(piece).value
+    marked = section(value, "metadata", "annotations").get(ANNOTATION) == _RIGHTS
+    return marked and text(section(value), "kind") in ("Role", "RoleBinding")

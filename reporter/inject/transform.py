@@ -1,24 +1,28 @@
-"""What a Job's Pods must have for the reporter, as changes of the Job: put in, and taken out."""
+"""The reporter in a Job's value, or out of it again, and why a Job cannot have one.
 
-from collections.abc import Iterator
+What was there before is untouched; `editing` carries a change over into the text.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, Final
 
 from reporter.common.defaults import REPORTER
-from reporter.common.objects import Object, items, number, section, text
-from reporter.inject import record
-from reporter.inject.container import Beside, container
-from reporter.inject.edits import Add, Edit, Path, Put, Remove, get, put
-from reporter.inject.jobs import FoundJob
-from reporter.inject.options import DISABLED, Wishes, wanted_form
-from reporter.inject.record import ANNOTATION, InjectionRecord
-from reporter.inject.results_volume import VOLUME, Results, results
+from reporter.common.objects import Object, items, json_object, number, section, text
+from reporter.inject.container import Beside, Wishes, container
+from reporter.inject.jobs import FoundJob, get, labels_of
+from reporter.inject.results_volume import VOLUME, results
 from reporter.jobs.setting import LABEL, reporters_in, says_so
 from reporter.launch import added_container
 from reporter.run.names import PLUGIN_LABEL
 from reporter.verdict.facts import Form
 from reporter.verdict.pod import PROXIES, Names, find_adapter
 
+ANNOTATION: Final = "status-reporter.io/injected"
+"""On a Job with a reporter: the lists and objects that were made for it, as JSON."""
+DISABLED: Final = "disabled"
 SAME_ACCOUNT: Final = (
     "every container with a token of a Job's account can write the verdict of any Job in the "
     "namespace: use an account for these Jobs alone, and --own-token-only (or "
@@ -26,18 +30,20 @@ SAME_ACCOUNT: Final = (
 )
 """A remark that is the same for every Job."""
 AUTOMOUNT: Final = "automountServiceAccountToken"
-_LABELLED: Final = "label="
 _SYSTEM: Final = "kubernetes.io/os"
 _VOLUMES: Final = (VOLUME, added_container.TOKEN, added_container.CERTIFICATES)
+_SOMETIMES: Final = frozenset(
+    {"ports", "restartPolicy", "runAsUser", "runAsGroup", "subPath", "subPathExpr", AUTOMOUNT}
+)
+"""Keys of our parts that no API server adds: one that is not wanted any more is an old one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Injected:
-    """It can be done: the changes, and what a person should know. Without changes it is done."""
+    """It has a reporter then, and what a person should know."""
 
     form: Form
     adapter: str
-    edits: tuple[Edit, ...]
     remarks: tuple[str, ...] = ()
 
 
@@ -55,72 +61,67 @@ class Refused:
     reason: str
 
 
-def inject(value: Any, found: FoundJob, wishes: Wishes) -> Injected | Skipped | Refused:
-    """Decide about one Job of an object that has no reporter by `status-ctl inject`."""
-    job, template = get(value, found.job), get(value, found.pod[:-1])
-    form = wanted_form(found.labels, wishes.form)
-    if form == DISABLED:
-        return Skipped(f"label {LABEL}={DISABLED}")
-    if not isinstance(form, Form):
-        return Refused(f"label {LABEL}={form} must be native, classic or {DISABLED}")
-    pod = section(template, "spec")
-    if other := reporter_of(pod, wishes.adapter):
-        if not (wishes.adapter or says_so(other)):
-            why = "has a reporter's variables: set --adapter to it, or to the adapter next to it"
-            return Refused(f"container {text(other, 'name')!r} {why}")
-        shown = text(other, "name")
-        return Skipped(f"has a container {shown!r} that was not added by status-ctl inject")
-    deadline = _deadline(section(job))
-    if why := _unfit(pod) or _too_short(deadline, wishes):
-        return Refused(why)
-    name, doubt = adapter_of(template, wishes)
-    if not name:
-        return Refused(doubt)
-    adapter = next(each for each in items(pod, "containers") if text(each, "name") == name)
-    seen = results(pod, adapter, wishes.results_path)
-    if isinstance(seen, str):
-        return Refused(f"no volume for results: {seen}")
-    plugin = "" if PLUGIN_LABEL in _labels(template) else found.name
-    if wishes.aggregator and not (plugin or PLUGIN_LABEL in _labels(template)):
-        return Refused(
-            f"neither a name nor a label {PLUGIN_LABEL} says which plugin the result belongs to"
-        )
-    beside = Beside(form, section(template), adapter, seen, deadline, plugin)
-    made, remarks = container(wishes, beside)
-    added: list[str] = []
-    edits = [
-        *_marks(value, found, form, added),
-        _listed(value, (*found.pod, _kind(form)), made, added, first=True),
-        *_mount(value, found, seen, adapter, added),
-        *_volumes(value, found, seen, _secret(wishes, beside), added),
-        *_token_mounts(pod, found, wishes, added),
-    ]
-    edits.insert(0, _annotation(value, found, added))
-    notes = [doubt, seen.remark, *remarks, *_whole(section(job, "spec"), pod, wishes)]
-    return Injected(form, name, tuple(_joined(edits)), tuple(each for each in notes if each))
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What is said of a Job, the Job without an earlier reporter, and the Job as it is to be."""
+
+    said: Injected | Skipped | Refused
+    bare: Any
+    job: Any
 
 
-def uninject(value: Any, found: FoundJob) -> tuple[Edit, ...]:
-    """Return the changes that take out what `inject` has put in; none where it has not."""
-    metadata = (*found.job, "metadata")
-    known = record.read(section(get(value, (*metadata, "annotations"))))
-    if known is None:
-        return ()
-    own: dict[Path, set[Any]] = {(*metadata, "annotations"): {ANNOTATION}}
-    # One that somebody has changed since is what they wish for.
-    label = get(value, (*metadata, "labels", LABEL))
-    if f"{_LABELLED}{label}" in known.added:
-        own[(*metadata, "labels")] = {LABEL}
-    for kind in ("initContainers", "containers"):
-        own[(*found.pod, kind)] = set(_named(value, (*found.pod, kind), (REPORTER,)))
-    if AUTOMOUNT in known.added and get(value, (*found.pod, AUTOMOUNT)) is False:
-        own[found.pod] = {AUTOMOUNT}
-    own[(*found.pod, "volumes")] = set(_named(value, (*found.pod, "volumes"), _VOLUMES))
-    for index, _ in enumerate(get(value, (*found.pod, "containers")) or ()):
-        mounts = (*found.pod, "containers", index, "volumeMounts")
-        if index not in own[(*found.pod, "containers")]:
-            own[mounts] = set(_named(value, mounts, (VOLUME,)))
-    return tuple(_without(value, own, known))
+def decide(job: Any, found: FoundJob, wishes: Wishes) -> Decision:
+    """Decide about a Job as if it had never had a reporter of `status-ctl inject`."""
+    bare = without_reporter(job)
+    beside = _look(bare, found, wishes)
+    if isinstance(beside, Skipped):
+        return Decision(beside, bare, bare)
+    if isinstance(beside, Refused):
+        return Decision(beside, job, job)
+    reporter, remarks = container(wishes, beside)
+    notes = [beside.doubt, beside.results.remark, *remarks, *_remarks(bare, beside.pod, wishes)]
+    said = Injected(beside.form, beside.adapter["name"], tuple(filter(None, notes)))
+    made = _with_reporter(bare, beside, wishes, reporter)
+    return Decision(said, job, job) if covers(job, made) else Decision(said, bare, made)
+
+
+def covers(shown: Any, wanted: Any) -> bool:
+    """Say whether all that is wanted is there: an API server adds its defaults to an object."""
+    if isinstance(shown, Mapping) and isinstance(wanted, Mapping):
+        if _SOMETIMES & (shown.keys() - wanted.keys()):
+            return False
+        return all(key in shown and covers(shown[key], part) for key, part in wanted.items())
+    if isinstance(shown, list) and isinstance(wanted, list):
+        return len(shown) == len(wanted) and all(map(covers, shown, wanted))
+    return bool(shown == wanted)
+
+
+def without_reporter(job: Any) -> Any:
+    """Return a Job without what `status-ctl inject` has put in; the same where it has not."""
+    written = section(job, "metadata", "annotations").get(ANNOTATION)
+    if not isinstance(written, str):
+        return job
+    # A record that somebody has changed names nothing.
+    listed = (json_object(written) or {}).get("added")
+    added = {str(each) for each in listed} if isinstance(listed, list) else set()
+    made = deepcopy(job)
+    metadata = made["metadata"]
+    _take(metadata, "annotations", (ANNOTATION,), added)
+    # A label that somebody has changed since is what they wish for.
+    if _labelled(section(metadata, "labels").get(LABEL)) in added:
+        _take(metadata, "labels", (LABEL,), added)
+    if not metadata and "metadata" in added:
+        del made["metadata"]
+    pod = get(made, ("spec", "template", "spec"))
+    if isinstance(pod, dict):
+        for kind in ("initContainers", "containers"):
+            _take(pod, kind, (REPORTER,), added)
+        if AUTOMOUNT in added and pod.get(AUTOMOUNT) is False:
+            del pod[AUTOMOUNT]
+        _take(pod, "volumes", _VOLUMES, added)
+        for each in items(pod, "containers"):
+            _take(each, "volumeMounts", (VOLUME,), added)  # type: ignore[arg-type]
+    return made
 
 
 def reporter_of(pod: Object, adapter: str = "") -> Object | None:
@@ -136,14 +137,116 @@ def reporter_of(pod: Object, adapter: str = "") -> Object | None:
     return None
 
 
-def adapter_of(template: Any, wishes: Wishes) -> tuple[str, str]:
+def account_of(pod: Object) -> str:
+    """Return the name of the account of a Pod."""
+    return text(pod, "serviceAccountName") or text(pod, "serviceAccount") or "default"
+
+
+def _look(job: Any, found: FoundJob, wishes: Wishes) -> Beside | Skipped | Refused:
+    """Return what a reporter would stand beside in a Job that has none of ours, or why not."""
+    label = labels_of(job, found).get(LABEL, wishes.form.value)
+    if label == DISABLED:
+        return Skipped(f"label {LABEL}={DISABLED}")
+    if label not in list(Form):
+        return Refused(f"label {LABEL}={label} must be native, classic or {DISABLED}")
+    template = section(job, "spec", "template")
+    pod = section(template, "spec")
+    if other := reporter_of(pod, wishes.adapter):
+        shown = text(other, "name")
+        if not (wishes.adapter or says_so(other)):
+            why = "has a reporter's variables: set --adapter to it, or to the adapter next to it"
+            return Refused(f"container {shown!r} {why}")
+        return Skipped(f"has a container {shown!r} that was not added by status-ctl inject")
+    deadline = _deadline(section(job))
+    if why := _unfit(pod) or _too_short(deadline, wishes):
+        return Refused(why)
+    name, doubt = _adapter(template, wishes)
+    if not name:
+        return Refused(doubt)
+    adapter = next(each for each in items(pod, "containers") if text(each, "name") == name)
+    volume = results(pod, adapter, wishes.results_path)
+    if isinstance(volume, str):
+        return Refused(f"no volume for results: {volume}")
+    label_value = text(section(template, "metadata", "labels"), PLUGIN_LABEL)
+    if wishes.aggregator and not (label_value or found.name):
+        return Refused(
+            f"neither a name nor a label {PLUGIN_LABEL} says which plugin the result belongs to"
+        )
+    return Beside(
+        form=Form(label),
+        template=template,
+        adapter=adapter,
+        results=volume,
+        deadline=deadline,
+        plugin=label_value or found.name,
+        labelled=bool(label_value),
+        doubt=doubt,
+    )
+
+
+def _with_reporter(job: Any, beside: Beside, wishes: Wishes, reporter: Object) -> Any:
+    """Return the Job with the reporter's container, and all that belongs to it."""
+    made, added = deepcopy(job), set[str]()
+    metadata = _part(made, "metadata", {}, added)
+    annotations = _part(metadata, "annotations", {}, added)
+    if LABEL not in section(metadata, "labels"):
+        added.add(_labelled(beside.form))
+        _part(metadata, "labels", {}, added)[LABEL] = beside.form.value
+    pod = made["spec"]["template"]["spec"]
+    volumes = [added_container.token_volume()]
+    if beside.results.added is not None:
+        adapter = pod["containers"][pod["containers"].index(beside.adapter)]
+        _part(adapter, "volumeMounts", [], added).append(beside.results.added)
+        # On disk: with `medium: Memory` results would count as the adapter's memory.
+        volumes.insert(0, {"name": VOLUME, "emptyDir": {}})
+    if wishes.aggregator:
+        secret = f"{wishes.aggregator.partition('.')[0]}-{beside.plugin}"
+        volumes.append(added_container.certificates_volume(secret))
+    kind = "initContainers" if beside.form is Form.NATIVE else "containers"
+    _part(pod, kind, [], added).insert(0, reporter)
+    _part(pod, "volumes", [], added).extend(volumes)
+    if wishes.own_token_only and pod.get(AUTOMOUNT) is None:
+        added.add(AUTOMOUNT)
+        pod[AUTOMOUNT] = False
+    annotations[ANNOTATION] = json.dumps({"added": sorted(added)}, separators=(",", ":"))
+    return made
+
+
+def _part(holder: Any, key: str, empty: Any, added: set[str]) -> Any:
+    """Return the list or object under a key; it is made where there is none."""
+    if not isinstance(holder.get(key), type(empty)):
+        added.add(key)
+        holder[key] = empty
+    return holder[key]
+
+
+def _take(holder: dict[str, Any], key: str, ours: tuple[str, ...], added: set[str]) -> None:
+    """Take our parts out, and with them what was made for them alone."""
+    part = holder.get(key)
+    if isinstance(part, dict):
+        kept: Any = {name: each for name, each in part.items() if name not in ours}
+    elif isinstance(part, list):
+        kept = [each for each in part if text(section(each), "name") not in ours]
+    else:
+        return
+    if kept or key not in added:
+        holder[key] = kept
+    elif part:
+        del holder[key]
+
+
+def _labelled(form: Any) -> str:
+    return f"label={form}"
+
+
+def _adapter(template: Any, wishes: Wishes) -> tuple[str, str]:
     """Return the adapter's name and a remark, or an empty name and why there is none."""
     names = [text(each, "name") for each in items(section(template, "spec"), "containers")]
     listed = ", ".join(names) or "none"
     if wishes.adapter:
         missing = f"no container {wishes.adapter!r}; containers: {listed}"
         return (wishes.adapter, "") if wishes.adapter in names else ("", missing)
-    found, _, _ = find_adapter(section(template), Names(REPORTER, "", wishes.results_path))
+    found, _, _ = find_adapter(template, Names(REPORTER, "", wishes.results_path))
     if found:
         return found, ""
     likely = [name for name in names if name and name not in PROXIES]
@@ -152,11 +255,6 @@ def adapter_of(template: Any, wishes: Wishes) -> tuple[str, str]:
     if len(likely) == 1:
         return likely[0], ""
     return likely[0], f"{likely[0]!r} is the first of {listed}: set --adapter for another"
-
-
-def account_of(pod: Object) -> str:
-    """Return the name of the account of a Pod."""
-    return text(pod, "serviceAccountName") or text(pod, "serviceAccount") or "default"
 
 
 def _unfit(pod: Object) -> str:
@@ -185,8 +283,9 @@ def _deadline(job: Object) -> int | None:
     return min((each for each in (own, pods) if each is not None), default=None)
 
 
-def _whole(job: Object, pod: Object, wishes: Wishes) -> Iterator[str]:
+def _remarks(whole: Any, pod: Object, wishes: Wishes) -> Iterator[str]:
     """Yield what a person should know of the Job as a whole."""
+    job = section(whole, "spec")
     for field in ("parallelism", "completions"):
         if (number(job, field) or 1) > 1:
             rule = "the verdict is that of its newest Pod"
@@ -204,115 +303,3 @@ def _whole(job: Object, pod: Object, wishes: Wishes) -> Iterator[str]:
         yield SAME_ACCOUNT
     if mounts is True and wishes.own_token_only:
         yield f"{AUTOMOUNT} is true: the Pod's other containers keep their token"
-
-
-def _labels(template: Any) -> Object:
-    return section(template, "metadata", "labels")
-
-
-def _kind(form: Form) -> str:
-    return "initContainers" if form is Form.NATIVE else "containers"
-
-
-def _secret(wishes: Wishes, beside: Beside) -> str:
-    """Return the Secret with the client's certificate, empty if there is no aggregator."""
-    if not wishes.aggregator:
-        return ""
-    plugin = beside.plugin or text(_labels(beside.template), PLUGIN_LABEL)
-    return f"{wishes.aggregator.partition('.')[0]}-{plugin}"
-
-
-def _marks(value: Any, found: FoundJob, form: Form, added: list[str]) -> Iterator[Edit]:
-    metadata = (*found.job, "metadata")
-    if not isinstance(get(value, metadata), dict):
-        added.append("metadata")
-    if LABEL not in section(get(value, (*metadata, "labels"))):
-        added.append(f"{_LABELLED}{form.value}")
-        if not isinstance(get(value, (*metadata, "labels")), dict):
-            added.append("labels")
-        yield put(value, (*metadata, "labels", LABEL), form.value)
-
-
-def _annotation(value: Any, found: FoundJob, added: list[str]) -> Edit:
-    path = (*found.job, "metadata", "annotations")
-    if not isinstance(get(value, path), dict):
-        added.append("annotations")
-    return put(value, (*path, ANNOTATION), InjectionRecord(tuple(sorted(added))).text())
-
-
-def _mount(
-    value: Any, found: FoundJob, seen: Results, adapter: Object, added: list[str]
-) -> Iterator[Edit]:
-    if seen.added is not None:
-        containers = get(value, (*found.pod, "containers"))
-        path = (*found.pod, "containers", containers.index(adapter), "volumeMounts")
-        yield _listed(value, path, seen.added, added)
-
-
-def _token_mounts(pod: Object, found: FoundJob, wishes: Wishes, added: list[str]) -> Iterator[Edit]:
-    if wishes.own_token_only and pod.get(AUTOMOUNT) is None:
-        added.append(AUTOMOUNT)
-        yield Put((*found.pod, AUTOMOUNT), False)
-
-
-def _volumes(
-    value: Any, found: FoundJob, seen: Results, secret: str, added: list[str]
-) -> Iterator[Edit]:
-    new: list[dict[str, Any]] = []
-    if seen.added is not None:
-        # On disk: with `medium: Memory` results would count as the adapter's memory.
-        new.append({"name": VOLUME, "emptyDir": {}})
-    new.append(added_container.token_volume())
-    if secret:
-        new.append(added_container.certificates_volume(secret))
-    path = (*found.pod, "volumes")
-    if isinstance(get(value, path), list):
-        yield from (Add(path, each) for each in new)
-    else:
-        added.append("volumes")
-        yield Put(path, new)
-
-
-def _listed(value: Any, path: Path, new: Object, added: list[str], *, first: bool = False) -> Edit:
-    if isinstance(get(value, path), list):
-        return Add(path, new, first)
-    added.append(str(path[-1]))
-    return Put(path, [new])
-
-
-def _joined(edits: list[Edit]) -> Iterator[Edit]:
-    """Make one change of those that would put the same key: `metadata` with both its parts."""
-    made: dict[Path, Any] = {}
-    for edit in edits:
-        if isinstance(edit, Put) and edit.path in made:
-            made[edit.path] = {**made[edit.path], **edit.value}
-        elif isinstance(edit, Put):
-            made[edit.path] = edit.value
-    for edit in edits:
-        if not isinstance(edit, Put):
-            yield edit
-        elif edit.path in made:
-            yield Put(edit.path, made.pop(edit.path))
-
-
-def _named(value: Any, path: Path, names: tuple[str, ...]) -> Iterator[int]:
-    found = get(value, path)
-    for index, each in enumerate(found if isinstance(found, list) else []):
-        if text(section(each), "name") in names:
-            yield index
-
-
-def _without(value: Any, own: dict[Path, set[Any]], known: InjectionRecord) -> Iterator[Remove]:
-    """Take out each part, or the whole of what was made for our parts alone."""
-    gone: set[Path] = set()
-    for path, parts in own.items():
-        whole = get(value, path)
-        if parts and path[-1] in known.added and len(whole) == len(parts):
-            gone.add(path)
-        else:
-            gone |= {(*path, part) for part in parts}
-    metadata = next(iter(own))[:-1]
-    inside = {path for path in gone if path[:-1] == metadata}
-    if "metadata" in known.added and len(inside) == len(get(value, metadata)):
-        gone = gone - inside | {metadata}
-    yield from (Remove(path) for path in sorted(gone, key=str))

@@ -1,15 +1,20 @@
-"""What a rule looks at, and what it says."""
+"""What a rule is, what it looks at, and what it finds."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import TypeVar
 
-from reporter.lint.jobs import Job, Place, Reporter
-from reporter.lint.rights import Account, Right, Rights
+from reporter.common.objects import Place
+from reporter.inject.rights import Right
+from reporter.lint.jobs import Job, Reporter
+from reporter.lint.rights import Account, Rights
 
 Judge = Callable[[Mapping[str, str]], Iterable[tuple[str, str, bool]]]
 """What is wrong with variables: name, text, and whether the reporter refuses to start with it."""
+Problems = Iterator[tuple[Place, str, str]]
+"""What a rule finds: where in the document, what is wrong, and what to do."""
+_Check = TypeVar("_Check", bound=Callable[..., Problems])
 
 
 class Severity(StrEnum):
@@ -17,14 +22,6 @@ class Severity(StrEnum):
 
     ERROR = "error"
     WARNING = "warning"
-
-
-class Hit(NamedTuple):
-    """What a rule has found: where in the document, what is wrong, and what to do."""
-
-    place: Place
-    what: str
-    todo: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,56 +46,59 @@ class Case:
     world: World
 
 
-def nothing(_: object) -> Iterator[Hit]:
-    """Find nothing."""
-    yield from ()
-
-
 @dataclass(frozen=True, slots=True)
 class Rule:
     """A rule. `partial` says that it fits Jobs that are only a part of one, as a patch is.
 
-    `summary` says in the documents what is found. `check` is for each reporter of a Job, `without`
-    for a Job that asks for one and has none.
+    `summary` says in the documents what is found. `check` is called with a Case for each reporter;
+    `of_job` with the Job, which has a reporter or asks for one.
     """
 
     id: str
     severity: Severity
     summary: str
-    check: Callable[[Case], Iterator[Hit]]
+    check: Callable[..., Problems]
     partial: bool = False
-    without: Callable[[Job], Iterator[Hit]] = nothing
+    of_job: bool = False
+
+    def problems(self, job: Job, world: World) -> Problems:
+        """Yield what this rule finds in a Job."""
+        if not (job.whole or self.partial):
+            return
+        if self.of_job:
+            yield from self.check(job)
+            return
+        for reporter in job.reporters:
+            yield from self.check(Case(job, reporter, world))
+
+
+def rule(
+    table: list[Rule],
+    severity: Severity,
+    name: str,
+    summary: str,
+    *,
+    partial: bool = False,
+    of_job: bool = False,
+) -> Callable[[_Check], _Check]:
+    """Add a rule to a table; `of_job` is for what a Job without a reporter can break too."""
+
+    def add(check: _Check) -> _Check:
+        table.append(Rule(name, severity, summary, check, partial, of_job))
+        return check
+
+    return add
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that would go wrong."""
+    """One thing that would go wrong, and where; `object` is empty for what is a whole file's."""
 
     rule: Rule
     place: Place
     what: str
     todo: str
-
-
-def findings(rules: Sequence[Rule], job: Job, world: World) -> list[Finding]:
-    """Apply all rules to all reporters of a Job, in the order of the rules."""
-    found = [
-        Finding(rule, *hit)
-        for rule in rules
-        if job.whole or rule.partial
-        for hit in _hits(rule, job, world)
-    ]
-    # A mistake in the Pod is found once for each reporter.
-    return list(dict.fromkeys(found))
-
-
-def _hits(rule: Rule, job: Job, world: World) -> Iterator[Hit]:
-    if not job.reporters:
-        yield from rule.without(job)
-    for reporter in job.reporters:
-        yield from rule.check(Case(job, reporter, world))
-
-
-def shown(names: Iterable[Any]) -> str:
-    """Return a list of names as people read it."""
-    return ", ".join(map(repr, names)) or "none"
+    file: str = ""
+    line: int = 0
+    field: str = ""
+    object: str = ""

@@ -4,6 +4,8 @@ import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from reporter.cli import output as show
 from reporter.cli.cluster import TIMEOUT, asking, cluster_arguments, open_cluster
@@ -12,12 +14,15 @@ from reporter.cli.output import tell
 from reporter.cli.table import paint, wants_colour
 from reporter.common.objects import Object, section, text
 from reporter.inject.files import add_files
-from reporter.lint.case import Severity, World, findings
+from reporter.inject.rights import EVENTS, NEEDED, WATCH, Right
+from reporter.lint.case import Finding, Severity, World
 from reporter.lint.jobs import Job, read_jobs
-from reporter.lint.objects import File, load_manifests
-from reporter.lint.reports import Checked, LocatedFinding, as_data, as_sarif, lines
-from reporter.lint.rights import EVENTS, NEEDED, WATCH, Account, Right, Rights
-from reporter.lint.rules import RULES, UNREADABLE
+from reporter.lint.reports import as_data, as_sarif, lines
+from reporter.lint.rights import Account, Rights
+from reporter.lint.rules import RULES, UNREADABLE, findings
+
+if TYPE_CHECKING:
+    from reporter.lint.manifest import File
 
 DESCRIPTION = """\
 Checks the manifests of Jobs, CronJobs and JobSets that have a status reporter or the label
@@ -67,59 +72,58 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Read, check, say what was found, and return the exit code."""
+    # PyYAML, which the completion of this command must not wait for.
+    from reporter.lint.manifest import load_manifests
+
     with reading_input():
         files = list(load_manifests(options.files))
     found, checked = _lint(files, options)
     _put(found, checked, options)
     errors = sum(each.rule.severity is Severity.ERROR for each in found)
     if options.output == "text":
-        tell(_summary(sum(each.reporter for each in checked), errors, len(found) - errors))
+        tell(_summary(sum(bool(job.reporters) for _, job in checked), errors, len(found) - errors))
     return FAILED if errors or (options.strict and found) else GOOD
 
 
 def _lint(
-    files: Sequence[File], options: argparse.Namespace
-) -> tuple[list[LocatedFinding], list[Checked]]:
+    files: "Sequence[File]", options: argparse.Namespace
+) -> tuple[list[Finding], list[tuple[str, Job]]]:
     from reporter.sidecar.settings import Settings
 
-    jobs = {
-        (file.name, at): list(read_jobs(each.value, each.place, options.namespace or ""))
-        for file in files
-        for at, each in enumerate(file.manifests)
-    }
     objects: dict[str, list[Object]] = {}
     for file in files:
         for each in file.manifests:
             objects.setdefault(text(each.value, "kind"), []).append(each.value)
-    denied = (
-        dict(_denied([job for each in jobs.values() for job in each], options))
-        if options.cluster
-        else {}
-    )
+    jobs = [
+        [
+            (manifest, job)
+            for manifest in file.manifests
+            for job in read_jobs(manifest.value, manifest.place, options.namespace or "")
+        ]
+        for file in files
+    ]
+    everyone = [job for each in jobs for _, job in each]
+    denied = dict(_denied(everyone, options)) if options.cluster else {}
     world = World(Settings.complaints, Rights(objects), denied)
-    rules = [rule for rule in RULES if rule.id not in options.ignore]
-    found, checked = list[LocatedFinding](), list[Checked]()
-    for file in files:
-        if UNREADABLE in rules:
+    found, checked = list[Finding](), list[tuple[str, Job]]()
+    for file, own in zip(files, jobs, strict=True):
+        if UNREADABLE.id not in options.ignore:
             found += [
-                LocatedFinding(UNREADABLE, file.shown, each.line, "", "", f"{each}.", "")
-                for each in file.mistakes
+                Finding(UNREADABLE, mistake.place, f"{mistake}.", "", file.shown, mistake.line)
+                for mistake in file.mistakes
             ]
-        for at, manifest in enumerate(file.manifests):
-            for job in jobs[(file.name, at)]:
-                checked.append(Checked(file.shown, job.title, bool(job.reporters)))
-                found += [
-                    LocatedFinding(
-                        each.rule,
-                        file.shown,
-                        manifest.line(each.place),
-                        manifest.field(each.place),
-                        job.title,
-                        each.what,
-                        each.todo,
-                    )
-                    for each in findings(rules, job, world)
-                ]
+        for manifest, job in own:
+            checked.append((file.shown, job))
+            found += [
+                replace(
+                    each,
+                    file=file.shown,
+                    line=manifest.line(each.place),
+                    field=manifest.field(each.place),
+                    object=job.title,
+                )
+                for each in findings(job, world, options.ignore)
+            ]
     return found, checked
 
 
@@ -166,8 +170,8 @@ def _review(right: Right, namespace: str, account: str, job: str) -> Object:
 
 
 def _put(
-    found: Sequence[LocatedFinding],
-    checked: Sequence[Checked],
+    found: Sequence[Finding],
+    checked: Sequence[tuple[str, Job]],
     options: argparse.Namespace,
 ) -> None:
     match options.output:

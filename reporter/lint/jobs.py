@@ -5,23 +5,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from reporter.common.defaults import REPORTER, RESULTS_PATH, WAIT_SECONDS
-from reporter.common.objects import Object, section, text
-from reporter.inject.edits import get
-from reporter.inject.jobs import FoundJob, jobs
-from reporter.inject.options import DISABLED
-from reporter.inject.transform import account_of
+from reporter.common.objects import Object, Place, section, text
+from reporter.inject.jobs import FoundJob, get, jobs, name_of
+from reporter.inject.transform import DISABLED, account_of
 from reporter.jobs.setting import FALSE, LABEL, reporters_in
 from reporter.verdict.facts import Form
 from reporter.verdict.pod import Names
 
-Place = tuple[str | int, ...]
-"""Where a value stands in its document: member names and list positions."""
-
-READ: Final = frozenset(
-    {"Job", "CronJob", "JobSet", "ServiceAccount"}
-    | {"Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"}
-)
-"""The kinds of objects that rules look at."""
+_FORMS: Final = {"initContainers": Form.NATIVE, "containers": Form.CLASSIC}
 _DEFAULTS: Final = {
     "MAX_WAIT_TIME_SECONDS": str(WAIT_SECONDS),
     "CONDITION_TYPE": "Available",
@@ -34,7 +25,7 @@ _DEFAULTS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Reporter:
-    """The container of a reporter."""
+    """The container of a reporter, its place in the document, and its index in its list."""
 
     container: Object
     place: Place
@@ -47,36 +38,33 @@ class Reporter:
         return text(self.container, "name")
 
     @property
+    def variables(self) -> dict[str, tuple[Place, Object]]:
+        """The entries of `env` by name, each with its place; of one name the last counts."""
+        entries = self.container.get("env")
+        return {
+            text(entry, "name"): ((*self.place, "env", at), entry)
+            for at, entry in enumerate(entries if isinstance(entries, list) else ())
+            if isinstance(entry, Mapping)
+        }
+
+    @property
     def literal(self) -> dict[str, str]:
         """The variables whose values stand in the manifest."""
         return {
-            text(entry, "name"): value
-            for _, entry in self.variables
+            name: value
+            for name, (_, entry) in self.variables.items()
             if isinstance(value := entry.get("value", ""), str)
             and "valueFrom" not in entry
             and "$(" not in value
         }
 
-    @property
-    def variables(self) -> list[tuple[Place, Object]]:
-        """All entries of `env`, each with its place; of one name the last counts."""
-        entries = self.container.get("env")
-        found = {
-            text(entry, "name"): ((*self.place, "env", at), entry)
-            for at, entry in enumerate(entries if isinstance(entries, list) else ())
-            if isinstance(entry, Mapping)
-        }
-        return list(found.values())
-
     def variable(self, name: str) -> tuple[Place, Object]:
         """Return the entry of a variable and its place; the container's and {} without one."""
-        found = [each for each in self.variables if text(each[1], "name") == name]
-        return found[0] if found else (self.place, {})
+        return self.variables.get(name, (self.place, {}))
 
     def value(self, name: str) -> str | None:
         """Return a variable's value or its default; None where the manifest does not show it."""
-        entry = self.variable(name)[1]
-        if not entry:
+        if not self.variable(name)[1]:
             return None if self.container.get("envFrom") else _DEFAULTS[name]
         found = self.literal.get(name)
         return None if found is None else found.strip() or _DEFAULTS[name]
@@ -85,53 +73,45 @@ class Reporter:
         """Return whether a variable is false for certain."""
         return self.literal.get(name, "").strip() in FALSE
 
+    @property
+    def names(self) -> Names | None:
+        """How it finds the adapter; None where the manifest does not show it."""
+        adapter = self.value("ADAPTER_CONTAINER_NAME")
+        path = self.value("RESULTS_PATH")
+        return None if adapter is None or path is None else Names(self.name, adapter, path)
+
 
 @dataclass(frozen=True, slots=True)
 class Job:
     """A Job, or what a CronJob or a part of a JobSet makes. Places are those in the document.
 
-    `name` is the Job's own, empty where only the cluster knows it; `part` is that of a JobSet.
-    `elsewhere` is the namespace of a manifest that names none. `asked` is the place of the label
-    that asks for a reporter; empty without one.
+    `title` is as people write it: `Job checks/nightly`, `JobSet checks/nightly (workers)`. `name`
+    is the Job's own, empty where only the cluster knows it; `namespace` is empty where nobody says
+    it. `asked` is the place of the label that asks for a reporter; empty without one.
     """
 
-    kind: str
+    title: str
     name: str
-    part: str
-    metadata: Object
-    elsewhere: str
+    namespace: str
     place: Place
-    spec_place: Place
     spec: Object
     reporters: tuple[Reporter, ...]
     asked: Place
 
     @property
-    def title(self) -> str:
-        """As people write it: `Job checks/nightly`, `JobSet checks/nightly (workers)`."""
-        name = text(self.metadata, "name") or text(self.metadata, "generateName") + "*"
-        where = f"{self.namespace}/" if self.namespace else ""
-        return f"{self.kind} {where}{name}{self.part and f' ({self.part})'}"
-
-    @property
-    def namespace(self) -> str:
-        """Where it is; empty where nobody says."""
-        return text(self.metadata, "namespace") or self.elsewhere
-
-    @property
     def pod_place(self) -> Place:
-        """The place of the Pod's spec."""
-        return (*self.spec_place, "template", "spec")
+        """The place of the Pod's spec; `place` is that of the Job's."""
+        return (*self.place, "template", "spec")
+
+    @property
+    def template(self) -> Object:
+        """The template of the Job's Pods."""
+        return section(self.spec, "template")
 
     @property
     def pod(self) -> Object:
         """The Pod's spec."""
-        return section(self.spec, "template", "spec")
-
-    @property
-    def labels(self) -> Object:
-        """The Pod's labels, as far as the template has them."""
-        return section(self.spec, "template", "metadata", "labels")
+        return section(self.template, "spec")
 
     @property
     def whole(self) -> bool:
@@ -143,51 +123,36 @@ class Job:
         """The name of the Pod's service account."""
         return account_of(self.pod)
 
-    def names(self, reporter: Reporter) -> Names | None:
-        """Return how a reporter finds the adapter; None where the manifest does not show it."""
-        adapter = reporter.value("ADAPTER_CONTAINER_NAME")
-        path = reporter.value("RESULTS_PATH")
-        if adapter is None or path is None:
-            return None
-        return Names(reporter.name, adapter, path)
-
-    def as_pod(self) -> Object:
-        """Return the template as a Pod."""
-        return section(self.spec, "template")
-
 
 def read_jobs(value: Object, place: Place, elsewhere: str = "") -> Iterator[Job]:
-    """Yield the Jobs of an object, or what it makes, that have a reporter or ask for one."""
-    kind, metadata = text(value, "kind"), section(value, "metadata")
-    forms = {"initContainers": Form.NATIVE, "containers": Form.CLASSIC}
-    for each in jobs(value):
-        spec, spec_place = section(get(value, (*each.job, "spec"))), (*place, *each.job, "spec")
-        part = section(get(value, each.job[:-1])) if kind == "JobSet" else {}
+    """Yield the Jobs of an object, or what it makes, that have a reporter or ask for one.
+
+    `elsewhere` is the namespace of a manifest that names none.
+    """
+    kind = text(value, "kind")
+    for found in jobs(value):
+        spec, spec_place = section(get(value, (*found.job, "spec"))), (*place, *found.job, "spec")
         reporters = tuple(
-            Reporter(container, (*spec_place, "template", "spec", listed, at), forms[listed], at)
+            Reporter(container, (*spec_place, "template", "spec", listed, at), _FORMS[listed], at)
             for listed, at, container in reporters_in(section(spec, "template", "spec"))
         )
-        name = {"Job": each.name, "JobSet": _name(each.name, part)}.get(kind, "")
-        asked = _asked(value, each)
-        if reporters or asked:
-            yield Job(
-                kind,
-                name,
-                text(part, "name"),
-                metadata,
-                elsewhere,
-                place,
-                spec_place,
-                spec,
-                reporters,
-                (*place, *asked) if asked else (),
-            )
-
-
-def _name(whole: str, part: Object) -> str:
-    """Return the name of the Job of a JobSet's part, if it is one."""
-    one = whole and part.get("replicas") in (None, 1)
-    return f"{whole}-{text(part, 'name')}-0" if one else ""
+        asked = _asked(value, found)
+        if not reporters and not asked:
+            continue
+        part = section(get(value, found.job[:-1])) if kind == "JobSet" else {}
+        part_name, namespace = text(part, "name"), found.namespace or elsewhere
+        where, which = namespace and f"{namespace}/", part_name and f" ({part_name})"
+        once = found.name and part.get("replicas") in (None, 1)
+        names = {"Job": found.name, "JobSet": f"{found.name}-{part_name}-0" if once else ""}
+        yield Job(
+            title=f"{kind} {where}{name_of(value)}{which}",
+            name=names.get(kind, ""),
+            namespace=namespace,
+            place=spec_place,
+            spec=spec,
+            reporters=reporters,
+            asked=(*place, *asked) if asked else (),
+        )
 
 
 def _asked(value: Object, found: FoundJob) -> Place:

@@ -1,19 +1,22 @@
-"""Manifests in YAML or JSON: bytes to objects with the lines of their parts."""
+"""The objects of files in YAML or JSON, with the lines of their parts, and what cannot be read."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import takewhile
 from typing import Any, Final
 
-from reporter.common.kubernetes_yaml import template_hint
-from reporter.common.objects import Object
-from reporter.common.schema import Place, field
-from reporter.common.yaml_lines import Document, Mistake, read_documents
+from reporter.cli.output import shown_file
+from reporter.common.kubernetes_yaml import Document, Mistake, read_documents, template_hint
+from reporter.common.objects import Object, Place, field
+from reporter.inject.files import contents
 from reporter.inject.jobs import objects_in
-from reporter.lint.jobs import READ
 
 MAX_BYTES: Final = 16 * 1024 * 1024
 _MOST_VALUES: Final = 500_000
+_READ: Final = frozenset(
+    {"Job", "CronJob", "JobSet", "ServiceAccount"}
+    | {"Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"}
+)
+"""The kinds of objects that rules look at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,36 +36,55 @@ class Manifest:
         return field(place[len(self.place) :])
 
 
+@dataclass(frozen=True, slots=True)
+class File:
+    """What a file holds. `shown` is its name for people."""
+
+    shown: str
+    manifests: Sequence[Manifest]
+    mistakes: Sequence[Mistake]
+
+
+def load_manifests(names: Sequence[str]) -> Iterator[File]:
+    """Read files, the manifests of directories, and standard input (`-`).
+
+    Raises OSError, with the name, for what cannot be read.
+    """
+    for name, data in contents(names, MAX_BYTES + 1):
+        yield File(shown_file(name), *read_manifests(data))
+
+
 def read_manifests(data: bytes) -> tuple[list[Manifest], list[Mistake]]:
     """Read all objects of a file, and say what cannot be read. Never raises.
 
     Documents that are no objects are left out: a directory may have files of any kind. So are
     mistakes in objects that no rule looks at.
     """
-    documents, end = read_documents(data, MAX_BYTES, _MOST_VALUES, merge=True)
+    documents, mistakes = read_documents(data, MAX_BYTES, _MOST_VALUES, merge=True)
     found: list[Manifest] = []
-    mistakes: list[Mistake] = []
     for document in documents:
         objects = [each for each in objects_in(document.value) if _is_object(each[0])]
         found += [Manifest(value, place, document) for value, place in objects]
         if objects or document.value is None:
-            skipped = [place for value, place in objects if value["kind"] not in READ]
-            mistakes += [each for each in document.mistakes if not _within(each.place, skipped)]
-    lines = data.decode(errors="replace").split("\n")
-    said = [_hinted(each, lines[each.line - 1 : each.line]) for each in mistakes]
-    if end is not None:
-        # The cause is before the place where the parser gave up.
-        before = takewhile(lambda line: not line.startswith("---"), lines[end.line - 1 :: -1])
-        said.append(_hinted(end, before))
-    return found, said
+            skipped = [place for value, place in objects if value["kind"] not in _READ]
+            mistakes += _hinted(
+                document,
+                [
+                    each
+                    for each in document.mistakes
+                    if not any(each.place[: len(place)] == place for place in skipped)
+                ],
+            )
+    return found, mistakes
 
 
-def _hinted(mistake: Mistake, lines: Iterable[str]) -> Mistake:
-    return replace(mistake, text=mistake.text + template_hint("\n".join(lines)))
-
-
-def _within(place: Place, others: Sequence[Place]) -> bool:
-    return any(place[: len(each)] == each for each in others)
+def _hinted(document: Document, mistakes: Sequence[Mistake]) -> Iterator[Mistake]:
+    """Look for a template in the line of a mistake; what gave the parser up may be anywhere."""
+    lines = document.text.split("\n") if mistakes else []
+    for each in mistakes:
+        whole = document.value is None
+        text = document.text if whole else lines[each.line - document.before - 1]
+        yield replace(each, text=each.text + template_hint(text))
 
 
 def _is_object(value: Mapping[str, Any]) -> bool:

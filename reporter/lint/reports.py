@@ -1,13 +1,13 @@
 """What `status-ctl lint` has found, in the forms that people and programs read."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import quote
 
 from reporter import __version__
 from reporter.common.text import clean
-from reporter.lint.case import Rule
+from reporter.lint.case import Finding
+from reporter.lint.jobs import Job
 from reporter.lint.rules import RULES
 
 API_VERSION: Final = "v1"
@@ -15,39 +15,12 @@ SARIF_SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 _MOST: Final = 4096  # bytes of one text
 
 
-@dataclass(frozen=True, slots=True)
-class LocatedFinding:
-    """A finding and where it is. `object` is empty for what belongs to a whole file."""
-
-    rule: Rule
-    file: str
-    line: int
-    field: str
-    object: str
-    what: str
-    todo: str
-
-    @property
-    def place(self) -> str:
-        """File and line, as editors read it."""
-        return f"{self.file}:{self.line}"
-
-
-@dataclass(frozen=True, slots=True)
-class Checked:
-    """A Job that was looked at, and its file: with a reporter, or with a label that asks for it."""
-
-    file: str
-    object: str
-    reporter: bool
-
-
-def as_data(found: Sequence[LocatedFinding], checked: Sequence[Checked]) -> dict[str, Any]:
-    """Return the document of `-o json`."""
+def as_data(found: Sequence[Finding], checked: Sequence[tuple[str, Job]]) -> dict[str, Any]:
+    """Return the document of `-o json`; `checked` are all Jobs that were looked at, by file."""
     return {
         "api_version": API_VERSION,
         "kind": "Lint",
-        "jobs": [{"file": each.file, "object": each.object} for each in checked],
+        "jobs": [{"file": file, "object": job.title} for file, job in checked],
         "findings": [
             {
                 "rule": each.rule.id,
@@ -64,7 +37,7 @@ def as_data(found: Sequence[LocatedFinding], checked: Sequence[Checked]) -> dict
     }
 
 
-def as_sarif(found: Sequence[LocatedFinding]) -> dict[str, Any]:
+def as_sarif(found: Sequence[Finding]) -> dict[str, Any]:
     """Return a log of SARIF 2.1.0."""
     rules = [
         {
@@ -80,7 +53,7 @@ def as_sarif(found: Sequence[LocatedFinding]) -> dict[str, Any]:
     return {"$schema": SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}
 
 
-def _result(found: LocatedFinding) -> dict[str, Any]:
+def _result(found: Finding) -> dict[str, Any]:
     location: dict[str, Any] = {
         "physicalLocation": {
             "artifactLocation": {"uri": quote(found.file.removeprefix("./"), safe="/")},
@@ -99,9 +72,11 @@ def _result(found: LocatedFinding) -> dict[str, Any]:
     }
 
 
-def lines(found: LocatedFinding) -> Iterator[str]:
+def lines(found: Finding) -> Iterator[str]:
     """Yield what a person reads of a finding."""
-    yield clean(f"{found.place}: {found.rule.severity}: {found.what} [{found.rule.id}]", _MOST)
+    yield clean(
+        f"{found.file}:{found.line}: {found.rule.severity}: {found.what} [{found.rule.id}]", _MOST
+    )
     if found.field:
         yield f"    {clean(f'{found.object}: {found.field}', _MOST)}"
     if found.todo:

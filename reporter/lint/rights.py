@@ -2,22 +2,10 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from reporter.common.objects import Object, items, section, text
-
-
-class Right(NamedTuple):
-    """What is asked for: an API group, a resource (`jobs/status`) and a verb."""
-
-    group: str
-    resource: str
-    verb: str
-
-    def __str__(self) -> str:
-        group = f".{self.group}" if self.group else ""
-        name, _, part = self.resource.partition("/")
-        return f"{self.verb} {name}{group}{'/' if part else ''}{part}"
+from reporter.inject.rights import NEEDED, Right, allowed
 
 
 class Account(NamedTuple):
@@ -25,16 +13,6 @@ class Account(NamedTuple):
 
     namespace: str
     name: str
-
-
-NEEDED: Final = (
-    Right("batch", "jobs/status", "get"),
-    Right("batch", "jobs/status", "patch"),
-    Right("", "pods", "get"),
-)
-"""Without these the verdict cannot be written, or only the file counts."""
-WATCH: Final = Right("", "pods", "watch")
-EVENTS: Final = Right("events.k8s.io", "events", "create")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +33,7 @@ class Rights:
         bound = [each for each in self._bindings(account.namespace) if _binds(each, account)]
         if not bound:
             others = [self._rules(each) for each in self._bindings(account.namespace)]
-            ours = any(_allowed(rules or (), NEEDED[1], None) for rules in others)
+            ours = any(allowed(rules or (), NEEDED[1], None) for rules in others)
             return frozenset(wanted) if ours else None
         rules: list[Object] = []
         for binding in bound:
@@ -63,7 +41,7 @@ class Rights:
             if granted is None:
                 return None
             rules += granted
-        return frozenset(right for right in wanted if not _allowed(rules, right, job))
+        return frozenset(right for right in wanted if not allowed(rules, right, job))
 
     def granted(self, account: Account, job: str, wanted: Sequence[Right]) -> frozenset[Right]:
         """Return which rights the files give an account for certain."""
@@ -73,7 +51,7 @@ class Rights:
             if _binds(binding, account)
             for rule in self._rules(binding) or ()
         ]
-        return frozenset(right for right in wanted if _allowed(rules, right, job))
+        return frozenset(right for right in wanted if allowed(rules, right, job))
 
     def mounts_token(self, account: Account) -> bool:
         """Return whether Pods of the account get its token, unless they say otherwise."""
@@ -127,27 +105,3 @@ def _binds(binding: Object, account: Account) -> bool:
         if kind == "ServiceAccount" and name == account.name and here:
             return True
     return False
-
-
-def _allowed(rules: Sequence[Object], right: Right, job: str | None) -> bool:
-    """Return whether rules grant a right on the Job of that name; None stands for any Job."""
-    return any(_allows(rule, right, job) for rule in rules)
-
-
-def _allows(rule: Object, right: Right, job: str | None) -> bool:
-    if right.group not in (groups := _texts(rule, "apiGroups")) and "*" not in groups:
-        return False
-    resource, verbs = right.resource, _texts(rule, "verbs")
-    part = resource.partition("/")[2]
-    able = {resource, "*", *([f"*/{part}"] if part else [])}
-    if not able & _texts(rule, "resources") or not {right.verb, "*"} & verbs:
-        return False
-    names = _texts(rule, "resourceNames")
-    # Pods have generated names, and what is created has none yet.
-    return not names or (resource.startswith("jobs/") and (job is None or job in names))
-
-
-def _texts(rule: Object, key: str) -> frozenset[str]:
-    found = rule.get(key)
-    listed = found if isinstance(found, list) else ()
-    return frozenset(each for each in listed if isinstance(each, str))

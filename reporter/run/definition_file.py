@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from reporter.common import schema
-from reporter.common.yaml_lines import Document, Mistake, read_documents
+from reporter.common.kubernetes_yaml import Document, Mistake, read_documents
 from reporter.run.definition import (
     API_VERSION,
     Definition,
@@ -40,15 +40,12 @@ class Read:
 def read_definitions(data: bytes) -> Read:
     """Read all documents of a file. Never raises: what cannot be read is a mistake."""
     found: list[tuple[int, Definition]] = []
-    mistakes: list[Mistake] = []
-    documents, end = read_documents(data, MAX_BYTES, _MOST_VALUES)
+    documents, mistakes = read_documents(data, MAX_BYTES, _MOST_VALUES)
     for document in documents:
         definition = _Reader(document).definition()
         mistakes += sorted(document.mistakes, key=lambda mistake: mistake.line)
         if definition is not None and not document.mistakes:
             found.append((document.first, definition))
-    if end is not None:
-        mistakes.append(end)
     if not found and not mistakes:
         mistakes.append(Mistake(1, "", "no plugin definition found"))
     return Read(tuple(found), tuple(mistakes))

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from reporter.common import schema
+from reporter.common.objects import field
 from reporter.errors import SettingsError
 from reporter.run.definition import doubled, misfits
 from reporter.run.definition_file import ours
@@ -31,7 +32,7 @@ def decode(data: bytes) -> Launch:
     except (ValueError, RecursionError) as error:
         raise SettingsError([f"not JSON: {error}"]) from None
     problems = [
-        f"{schema.field(path)}: {text}" if path else text
+        f"{field(path)}: {text}" if path else text
         for path, text in schema.violations("launch.v1", document, schema.MOST_PROBLEMS)
     ]
     if problems:
@@ -39,7 +40,7 @@ def decode(data: bytes) -> Launch:
     found: list[Any] = document["plugins"]
     for at, each in enumerate(found):
         problems += [
-            f"{schema.field(('plugins', at, *path))}: {text}"
+            f"{field(('plugins', at, *path))}: {text}"
             for path, text in schema.violations("plugin.v1", each, schema.MOST_PROBLEMS)
         ]
     if problems:
@@ -47,7 +48,7 @@ def decode(data: bytes) -> Launch:
     definitions = tuple(ours(each) for each in found)
     for at, definition in enumerate(definitions):
         problems += [
-            f"{schema.field(('plugins', at, *path))}: {text}" for path, text in misfits(definition)
+            f"{field(('plugins', at, *path))}: {text}" for path, text in misfits(definition)
         ]
     names = [definition.name for definition in definitions]
     problems += [f"plugins[{at}]: {names[at]!r} appears more than once" for at in doubled(names)]

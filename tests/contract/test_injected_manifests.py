@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from reporter.inject.documents import read, split
-from reporter.inject.edits import get
-from reporter.inject.jobs import jobs
-from reporter.inject.options import Wishes
+from reporter.common.kubernetes_yaml import split
+from reporter.inject.container import Wishes
+from reporter.inject.editing import read
+from reporter.inject.jobs import get, jobs
 from reporter.inject.stream import injected
 from reporter.verdict.facts import Form
 from tests.bed.api import ApiError

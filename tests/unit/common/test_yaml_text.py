@@ -5,7 +5,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reporter.common.yaml_text import scalar, to_yaml
+from reporter.common.yaml_text import block, scalar, to_yaml
 
 # Lone surrogates are no text; the product replaces them before anything is shown.
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
@@ -88,3 +88,17 @@ status:
 def test_any_object_is_read_back_as_it_was(value):
     """Whatever stands in an object: a YAML reader finds the same."""
     assert value == yaml.safe_load(to_yaml(value))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"a": {"b": [1, {"c": "x\ny\n"}, [2, [3]], "p\nq"], "d": {}, "e": []}},
+        {"a": "x\n\ny", "b": " x\n", "c": "x \ny", "d": "x\n\n", "e": "\n", "f": "é\nü\n"},
+        {"1": "1", "yes": "no", "a: b": "- c", "": None, "t": [True, None, 1.5]},
+        [],
+    ],
+)
+@pytest.mark.parametrize("inset", [False, True])
+def test_what_is_written_as_people_do_is_read_as_the_same(value, inset):
+    assert value == yaml.safe_load("\n".join((*block(value, inset=inset), "")))

@@ -1,9 +1,8 @@
 """Jobs and CronJobs as the tests of this folder need them, and what is said and made of them."""
 
-from reporter.inject.decide import decide
-from reporter.inject.edits import apply
-from reporter.inject.jobs import jobs
-from reporter.inject.options import Wishes
+from reporter.inject.container import Wishes
+from reporter.inject.jobs import get, jobs, put
+from reporter.inject.transform import decide, without_reporter
 
 WISHES = Wishes("image")
 
@@ -24,14 +23,27 @@ def one(value):
     return found
 
 
+def decision(value, wishes=WISHES):
+    found = one(value)
+    return decide(get(value, found.job), found, wishes)
+
+
 def said(value, wishes=WISHES):
-    return decide(value, one(value), wishes).said
+    return decision(value, wishes).said
 
 
 def made(value, wishes=WISHES):
-    """Return the Job with its reporter."""
-    decision = decide(value, one(value), wishes)
-    return apply(apply(value, decision.out), decision.put_in)
+    """Return the object with a reporter in its Job."""
+    return put(value, one(value).job, decision(value, wishes).job)
+
+
+def without(value):
+    place = one(value).job
+    return put(value, place, without_reporter(get(value, place)))
+
+
+def changes(value, wishes=WISHES):
+    return made(value, wishes) != value
 
 
 def pod(value):

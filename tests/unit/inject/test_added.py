@@ -2,7 +2,7 @@
 
 import pytest
 
-from reporter.inject.options import Wishes
+from reporter.inject.container import Wishes
 from reporter.inject.transform import SAME_ACCOUNT, Refused
 from reporter.jobs.setting import LABEL
 from reporter.verdict.facts import Form
@@ -11,8 +11,6 @@ from tests.unit.repository.manifests import FORMS, load
 
 
 class TestWhatIsAdded:
-    """template.py and container.py."""
-
     @pytest.mark.parametrize("form", FORMS)
     def test_it_is_the_container_of_the_kustomize_component(self, form):
         """But for the adapter's name, and for names of volumes that cannot meet the Job's own."""

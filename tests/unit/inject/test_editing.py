@@ -3,130 +3,124 @@
 import pytest
 import yaml
 
-from reporter.inject import rendering
-from reporter.inject.documents import UnreadableManifest, read, split
-from reporter.inject.editing import Unplaced, edited
-from reporter.inject.edits import Add, Put, Remove
+from reporter.inject.container import Wishes
+from reporter.inject.editing import Unplaced, edited, read
 from reporter.inject.files import joined
-from reporter.inject.options import Wishes
-from reporter.inject.stream import injected
+from reporter.inject.stream import injected, uninjected
 
 
 @pytest.mark.parametrize(
-    ("text", "edit", "expected"),
+    ("text", "value", "expected"),
     [
-        ("a: 1\n", Put(("b",), {"c": [1]}), "a: 1\nb:\n  c:\n  - 1\n"),
-        ("a: 1 # x", Put(("b",), 2), "a: 1 # x\nb: 2"),
-        ("a:\nb: 1\n", Put(("a",), [1]), "a: [1]\nb: 1\n"),
-        ("a: ~\n", Put(("a",), 1), "a: 1\n"),
-        ("a: {}\n", Put(("a", "b"), 1), 'a: {"b": 1}\n'),
-        ("a: {b: 1}\n", Put(("a", "c"), "é"), 'a: {b: 1, "c": "é"}\n'),
-        ("a:\n  # x\n  - b\n", Add(("a",), "c", first=True), "a:\n  - c\n  # x\n  - b\n"),
-        ("a:\n- b\n# x\n", Add(("a",), "c"), "a:\n- b\n- c\n# x\n"),
-        ("a: [b]\n", Add(("a",), "c", first=True), 'a: ["c", b]\n'),
-        ("a: [ b ]\n", Add(("a",), "c", first=True), 'a: [ "c", b ]\n'),
-        ("a: [ # x\n b]\n", Add(("a",), 1, first=True), "a: [1,  # x\n b]\n"),
-        ("a: [b]\n", Remove(("a", 0)), "a: []\n"),
-        ("a: [b, c]\n", Remove(("a", 0)), "a: [c]\n"),
-        ("a: [b, c, d]\n", Remove(("a", 1)), "a: [b, d]\n"),
-        ("a: {b: 1, c: 2}\n", Remove(("a", "b")), "a: {c: 2}\n"),
-        ("a: 1\nb: 2\n", Remove(("a",)), "b: 2\n"),
-        ("a: &x 1\nb: *x\n", Put(("c",), 2), "a: &x 1\nb: *x\nc: 2\n"),
-    ],
-)
-def test_a_change(text, edit, expected):
-    """Only its own characters; the value is what was meant."""
-    assert expected == edited(read(text), [edit])
-
-
-@pytest.mark.parametrize(
-    ("text", "edit"),
-    [
-        ("a: &x {b: 1}\nc: *x\n", Put(("a", "d"), 1)),
-        ("x: &x\n  b: {}\na:\n  <<: *x\n", Put(("a", "b", "c"), 1)),
-        ("a: 5\n", Put(("a",), 1)),
-        ("? [a]\n: 1\nb: 2\n", Remove(("b", "c"))),
-        ("- a: 1\n  b: 2\n", Remove((0, "a"))),
-        ("a:\n- - b\n  - c\n", Remove(("a", 0, 0))),
-        ("a:\n- b\n", Remove(("a", 0))),
-        ("a: &x [1]\nb:\n- &y 1\n- *x\n", Add(("b",), 2)),
-        ("a: 1\n", Add(("a",), 1)),
-        ("a: 1\n", Put(("a", "b"), 1)),
-        ("a:\n- - b\n", Add(("a", 0), 1, first=True)),
-        ("", Put(("a",), 1)),
-    ],
-)
-def test_what_cannot_be_changed_in_place(text, edit):
-    """Refused, so that nothing is spoilt."""
-    with pytest.raises(Unplaced):
-        edited(read(text), [edit])
-
-
-@pytest.mark.parametrize(
-    ("text", "line", "why"),
-    [
-        ("a: 1\nb: [\n", 3, "invalid YAML"),
-        ("a: &a [*a]\n", 1, "aliases that repeat too much"),
-        ("[" * 200 + "]" * 200, 1, "nested more than 100 levels deep"),
-        ("- " * 50_000, 1, "nested more than 100 levels deep"),
-        ("a: \x00", 1, "invalid YAML"),
+        ("a: 1\n", {"a": 1, "b": {"c": [1]}}, "a: 1\nb:\n  c:\n  - 1\n"),
+        ("a: 1 # x", {"a": 1, "b": 2}, "a: 1 # x\nb: 2"),
+        ("a:\nb: 1\n", {"a": [1], "b": 1}, "a: [1]\nb: 1\n"),
+        ("a: ~\n", {"a": 1}, "a: 1\n"),
+        ("a: {}\n", {"a": {"b": 1, "c": 2}}, 'a: {"b": 1, "c": 2}\n'),
+        ("a: {b: 1}\n", {"a": {"b": 1, "c": "é"}}, 'a: {b: 1, "c": "é"}\n'),
+        ("a:\n  # x\n  - b\n", {"a": ["c", "b"]}, "a:\n  - c\n  # x\n  - b\n"),
+        ("a:\n- b\n# x\n", {"a": ["b", "c", "d"]}, "a:\n- b\n- c\n- d\n# x\n"),
+        ("a: [b]\n", {"a": ["c", "b"]}, 'a: ["c", b]\n'),
+        ("a: [ b ]\n", {"a": ["c", "b", "d"]}, 'a: [ "c", b, "d" ]\n'),
+        ("a: [ # x\n b]\n", {"a": [1, "b"]}, "a: [1,  # x\n b]\n"),
+        ("a: [b]\n", {"a": []}, "a: []\n"),
+        ("a: [b, c]\n", {"a": ["c"]}, "a: [c]\n"),
+        ("a: [b, c, d]\n", {"a": ["b", "d"]}, "a: [b, d]\n"),
+        ("a: {b: 1, c: 2}\n", {"a": {"c": 2}}, "a: {c: 2}\n"),
+        ("a: 1\nb: 2\n", {"b": 2}, "b: 2\n"),
+        ("a: &x 1\nb: *x\n", {"a": 1, "b": 1, "c": 2}, "a: &x 1\nb: *x\nc: 2\n"),
+        ("a: 1\na: {b: 1}\n", {"a": {"b": 1, "c": 1}}, 'a: 1\na: {b: 1, "c": 1}\n'),
         (
-            "a: &a [1,1,1,1,1,1,1,1,1,1]\n"
-            + "".join(
-                f"{b}: &{b} [{','.join([f'*{a}'] * 10)}]\n"
-                for a, b in zip("abcde", "bcdef", strict=True)
-            ),
-            1,
-            "aliases that repeat too much",
+            "a:\n  - b:\n      c: 1\n",
+            {"a": [{"b": {"c": 1, "d": [1]}}]},
+            "a:\n  - b:\n      c: 1\n      d:\n        - 1\n",
         ),
     ],
-    ids=[
-        "half a list",
-        "itself",
-        "deep",
-        "too deep for the stack",
-        "a byte that is no text",
-        "a million by aliases",
-    ],
 )
-def test_what_is_no_document(text, line, why):
-    """With its line, and at once."""
-    with pytest.raises(UnreadableManifest, match=why) as found:
-        read(text)
-
-    assert line <= found.value.line
-
-
-def test_values_are_those_of_kubernetes_tools():
-    """Dates and times are texts; a merge key gives what is not there already; tags are let be."""
-    text = "a: 2026-01-01\nb: 22:22\nc: yes\nd: &d {x: 1, y: 2}\ne: {<<: *d, y: 3}\nf: !x g\n"
-    many = "a: &a {x: 1}\nb: &b {y: 2}\nc: {<<: [*a, *b, 5], z: 3}\n"
-
-    assert {
-        "a": "2026-01-01",
-        "b": "22:22",
-        "c": True,
-        "d": {"x": 1, "y": 2},
-        "e": {"x": 1, "y": 3},
-        "f": "g",
-    } == read(text).value
-    assert {"x": 1, "y": 2, "z": 3} == read(many).value["c"]
-    assert {"a": "", "b": "maybe"} == read("a: !!int ''\nb: !!bool maybe\n").value
+def test_a_change(text, value, expected):
+    """Only its own characters; new lists stand as those around them."""
+    assert expected == edited(read(text), value).text
 
 
 @pytest.mark.parametrize(
-    "value",
+    ("text", "value"),
     [
-        {"a": {"b": [1, {"c": "x\ny\n"}, [2, [3]], "p\nq"], "d": {}, "e": []}},
-        {"a": "x\n\ny", "b": " x\n", "c": "x \ny", "d": "x\n\n", "e": "\n", "f": "é\nü\n"},
-        {"1": "1", "yes": "no", "a: b": "- c", "": None, "t": [True, None, 1.5]},
-        [],
+        ("a: &x {b: 1}\nc: *x\n", {"a": {"b": 1, "d": 1}, "c": {"b": 1}}),
+        ("x: &x\n  b: {}\na:\n  <<: *x\n", {"x": {"b": {}}, "a": {"b": {"c": 1}}}),
+        ("x: &x\n  b: {}\na:\n  <<: *x\n", {"x": {"b": {}}, "a": {}}),
+        ("a: 5\n", {"a": 1}),
+        ("- a: 1\n  b: 2\n", [{"b": 2}]),
+        ("a:\n- - b\n  - c\n", {"a": [["c"]]}),
+        ("a: &x [1]\nb:\n- &y 1\n- *x\n", {"a": [1], "b": [1, [1], 2]}),
+        ("a: 1\n", {"a": [1]}),
+        ("a: 1\n", {"a": {"b": 1}}),
+        ("a:\n- - b\n", {"a": [[1, "b"]]}),
+        ("- name: x\n- name: y\n", [{"name": "w"}, {"name": "x"}, {"name": "y"}]),
+        ("a: [b, c]\n", {"a": ["b", "x", "c"]}),
+        ("a: [b, c]\n", {"a": ["x"]}),
+        ("", {"a": 1}),
     ],
 )
-@pytest.mark.parametrize("inset", [False, True])
-def test_what_is_rendered_is_read_as_the_same(value, inset):
-    """In blocks, whatever the texts hold."""
-    assert value == yaml.safe_load("\n".join((*rendering.block(value, inset=inset), "")))
+def test_what_cannot_be_changed_in_place(text, value):
+    """Refused, so that nothing is spoilt."""
+    with pytest.raises(Unplaced):
+        edited(read(text), value)
+
+
+JOB = """\
+# before
+apiVersion: batch/v1
+kind: Job
+metadata:
+  name: j # its name
+  # the end of metadata
+
+# about the spec
+spec:
+  template:
+    spec:
+      restartPolicy: Never
+      # first this
+      initContainers:
+        # why
+        - name: init
+          image: i
+          command: ["sh", "-c",
+                    "exit 0"]  # what
+      containers:
+        - name: main # why
+          image: i
+          # the end of main
+      # then these
+      volumes:
+        - name: v
+          emptyDir: {}
+
+        # - name: disabled
+
+  # the end of spec
+---
+# the next
+kind: Other
+"""
+
+
+def test_comments_stay_beside_what_they_are_about():
+    """What is added comes before the comments that follow, and before those of the first item."""
+    once = injected(JOB, Wishes("i"), lambda labels: True).text
+    lines = [line.strip() for line in once.splitlines()]
+
+    def next_to(comment, *, below=1):
+        return lines[lines.index(comment) + below]
+
+    rest = iter(once.splitlines())
+    assert all(line in rest for line in JOB.splitlines()), "each line as it was, in this order"
+    assert "restartPolicy: Never" == next_to("# first this", below=-1)
+    assert "- name: init" == next_to("# why")
+    assert "# about the spec" == next_to("spec:", below=-1)
+    assert "volumes:" == next_to("# then these")
+    assert "kind: Other" == next_to("# the next")
+    assert JOB == uninjected(once, lambda labels: True).text
 
 
 @pytest.mark.parametrize("last", ["volumes:", "initContainers: # none", "volumes: ~ # none"])
@@ -143,16 +137,6 @@ def test_a_key_without_a_value_at_the_end_gets_its_own(last):
     assert [] == [each for each in made.said if "rewritten" in each.what]
     assert made.text.startswith("# mine\n")
     assert "main # why" in made.text
-
-
-def test_a_stream_is_cut_at_its_markers():
-    """And nothing of it is lost."""
-    stream = "%YAML 1.2\n---\na: |\n  ---\n...\n# x\n--- b\n----\n---"
-
-    pieces = split(stream)
-
-    assert ["%YAML 1.2\n", "---\na: |\n  ---\n...\n", "# x\n", "--- b\n----\n", "---"] == pieces
-    assert [] == split("")
 
 
 def test_files_become_one_stream():
@@ -176,6 +160,36 @@ def test_a_document_that_is_written_anew_keeps_what_stands_around_it():
     assert made.text.endswith("\n...\n")
     assert ["the document"] == [each.shown for each in made.said if "rewritten" in each.what]
     assert {"a": "b"} == yaml.safe_load(made.text)["spec"]["template"]["metadata"]["labels"]
+
+
+def test_a_reporter_of_somebody_else_is_not_taken_out():
+    job = JOB.replace("- name: init", "- name: status-reporter")
+
+    made = uninjected(job, lambda labels: True)
+
+    assert (job, ["unchanged: its reporter was not added by status-ctl inject"]) == (
+        made.text,
+        [each.what for each in made.said],
+    )
+
+
+def test_a_template_is_not_guessed_at():
+    """Its braces read as a key that is no text; other documents with some are none of ours."""
+    job = (
+        "apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec:\n  template:\n    spec:\n"
+        "      restartPolicy: Never\n      containers:\n      - name: m\n        image: {{ .x }}\n"
+    )
+    other = "---\nkind: JobOptions\na: {{ .x }}\n"
+
+    made = injected(job + other, Wishes("i"), lambda labels: True)
+
+    assert job + other == made.text
+    assert [(10, True)] == [(each.line, each.failed) for each in made.said]
+    assert made.said[0].what == (
+        "unchanged: spec.template.spec.containers[0].image: a key that is not text (is this a "
+        "Helm template? Use the output of `helm template`)"
+    )
+    assert [] == injected(job, Wishes("i"), lambda labels: "x" in labels).said
 
 
 def test_rights_of_the_name_that_are_others():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from reporter.inject.jobs import jobs
+from reporter.inject.jobs import get, jobs, labels_of, put
 from tests.unit.inject.scene import CRON, job, one
 
 JOB_SET = {
@@ -20,8 +20,6 @@ JOB_SET = {
 
 
 class TestWhereJobsAre:
-    """jobs.py."""
-
     @pytest.mark.parametrize(
         ("value", "shown"),
         [
@@ -48,5 +46,20 @@ class TestWhereJobsAre:
         """Either may ask for a form; what makes the Jobs is nearer."""
         found = one(CRON)
 
-        assert {"a": "1", "b": "3"} == found.labels
+        assert {"a": "1", "b": "3"} == labels_of(CRON["spec"]["jobTemplate"], found)
         assert ("c", "n", ("spec", "jobTemplate")) == (found.name, found.namespace, found.job)
+
+
+def test_nothing_is_at_a_place_that_leads_nowhere():
+    """As an empty value, never an error."""
+    assert [None] * 3 == [get(value, path) for value, path in [({}, (0,)), ([], (0,)), (1, ("a",))]]
+
+
+def test_a_changed_part_leaves_the_old_value_and_shares_the_rest():
+    """A copy of a whole list would cost each of its Jobs."""
+    old = {"a": [{"b": 1}, {"c": {}}], "d": {"e": 2}}
+
+    new = put(old, ("a", 0), 5)
+
+    assert ({"a": [5, {"c": {}}], "d": {"e": 2}}, 1) == (new, old["a"][0]["b"])
+    assert new["d"] is old["d"]

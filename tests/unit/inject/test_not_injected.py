@@ -2,10 +2,10 @@
 
 import pytest
 
-from reporter.inject.options import Wishes
-from reporter.inject.transform import Injected, Refused, Skipped, uninject
+from reporter.inject.container import Wishes
+from reporter.inject.transform import Injected, Refused, Skipped
 from reporter.jobs.setting import LABEL
-from tests.unit.inject.scene import environment, job, made, one, said
+from tests.unit.inject.scene import environment, job, made, said, without
 
 
 def variables(name, *more):
@@ -86,7 +86,7 @@ class TestWhyNot:
         """Wanted so, or there already."""
         assert Skipped(answer) == said(value)
         assert value == made(value)
-        assert () == uninject(value, one(value))
+        assert value == without(value)
 
     def test_a_container_that_may_be_a_reporter(self):
         """Two reporters would be wrong, and none too: somebody must say which it is."""

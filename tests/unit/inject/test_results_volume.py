@@ -2,7 +2,7 @@
 
 import pytest
 
-from reporter.inject.options import Wishes
+from reporter.inject.container import Wishes
 from reporter.inject.transform import Injected, Refused
 from tests.unit.inject.scene import environment, job, made, pod, reporter, said
 
@@ -17,8 +17,6 @@ def mounted(mount, volume=None, path="/results/adapter-result.json"):
 
 
 class TestVolumeOfTheResult:
-    """results.py."""
-
     def test_one_that_is_there_is_used(self):
         """Nothing is added to the adapter then."""
         answer, value = mounted({"mountPath": "/results/", "subPath": "x"})

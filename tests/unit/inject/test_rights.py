@@ -8,8 +8,6 @@ from tests.unit.repository.manifests import load
 
 
 class TestRights:
-    """rights.py."""
-
     def test_the_role_is_that_of_the_base_for_another_account(self):
         """Nothing more, and no other account depends on it."""
         wanted = load("base/role.yaml")

@@ -5,9 +5,10 @@ import json
 import pytest
 import yaml
 
+from reporter.common.kubernetes_yaml import split
 from reporter.common.yaml_scalar import LOADER
-from reporter.inject.documents import read, split
-from reporter.inject.options import Wishes
+from reporter.inject.container import Wishes
+from reporter.inject.editing import read
 from reporter.inject.stream import injected, uninjected
 from reporter.verdict.facts import Form
 from tests.manifests.collected import NULLS, REWRITTEN, SHAPES, UNCHANGED
@@ -67,3 +68,18 @@ def test_a_generated_stream(seed):
     assert once.text == injected(once.text, wishes, everything, with_rights=seed % 3 == 0).text
     assert stream == uninjected(once.text, everything).text
     assert [] == [each for each in once.said if "rewritten" in each.what]
+
+
+@pytest.mark.parametrize(
+    "part", ["name: x", "template: null", "template: 5", "template: {spec: {template: {}}}"]
+)
+def test_a_job_set_that_is_not_finished(part):
+    """It is told what its part lacks; nothing ends."""
+    stream = (
+        f"apiVersion: jobset.x-k8s.io/v1\nkind: JobSet\nspec: {{replicatedJobs: [{{{part}}}]}}\n"
+    )
+
+    once = injected(stream, WISHES[Form.NATIVE], everything)
+
+    assert (stream, stream) == (once.text, uninjected(stream, everything).text)
+    assert ["restartPolicy is missing"] == [each.what[14:38] for each in once.said]

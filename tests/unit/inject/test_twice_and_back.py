@@ -1,17 +1,12 @@
 """A Job that is given its reporter again, and how it gets rid of it."""
 
-import json
-
 import pytest
 
-from reporter.inject.decide import covers, decide
-from reporter.inject.edits import apply
-from reporter.inject.options import Wishes
-from reporter.inject.record import ANNOTATION, InjectionRecord, read
-from reporter.inject.transform import Refused, uninject
+from reporter.inject.container import Wishes
+from reporter.inject.transform import ANNOTATION, Refused, covers
 from reporter.jobs.setting import LABEL
 from reporter.verdict.facts import Form
-from tests.unit.inject.scene import CRON, WISHES, job, made, one, pod, reporter
+from tests.unit.inject.scene import CRON, changes, job, made, pod, reporter, said, without
 
 BEFORE = [
     job(),
@@ -27,8 +22,6 @@ BEFORE = [
 
 
 class TestTwiceAndBack:
-    """decide.py and record.py."""
-
     @pytest.mark.parametrize("value", BEFORE)
     @pytest.mark.parametrize("form", list(Form))
     def test_twice_is_once_and_back_is_the_original(self, value, form):
@@ -37,8 +30,8 @@ class TestTwiceAndBack:
         once = made(value, wishes)
 
         assert once != value
-        assert not decide(once, one(once), wishes).changes
-        assert value == apply(once, uninject(once, one(once)))
+        assert not changes(once, wishes)
+        assert value == without(once)
 
     def test_other_options_replace_what_was_put_in(self):
         """As if it had been the first time."""
@@ -53,7 +46,7 @@ class TestTwiceAndBack:
         """By removing the reporter, and by injecting without the option."""
         once = made(value, Wishes("image", own_token_only=True))
 
-        assert value == apply(once, uninject(once, one(once)))
+        assert value == without(once)
         assert made(value) == made(once)
 
     def test_what_the_server_has_added_is_no_change(self):
@@ -61,7 +54,7 @@ class TestTwiceAndBack:
         once = made(job())
         reporter(once)["terminationMessagePath"] = "/dev/termination-log"
 
-        assert not decide(once, one(once), WISHES).changes
+        assert not changes(once)
 
     def test_what_is_no_longer_wanted_is_a_change(self):
         """A mount elsewhere than the adapter's shows an empty directory: a wrong verdict."""
@@ -81,7 +74,7 @@ class TestTwiceAndBack:
         once = made(job())
         pod(once)["volumes"].append({"name": "theirs"})
 
-        back = apply(once, uninject(once, one(once)))
+        back = without(once)
 
         assert [{"name": "theirs"}] == pod(back)["volumes"]
 
@@ -96,34 +89,27 @@ class TestTwiceAndBack:
     def test_one_that_cannot_be_replaced_stays(self):
         """Options that do not fit must not cost the reporter that is there."""
         once = made(job())
-        decision = decide(once, one(once), Wishes("i", adapter="nobody"))
+        wishes = Wishes("i", adapter="nobody")
 
-        assert isinstance(decision.said, Refused)
-        assert not decision.changes
+        assert isinstance(said(once, wishes), Refused)
+        assert not changes(once, wishes)
 
     @pytest.mark.parametrize(
-        ("value", "expected"),
-        [
-            (None, None),
-            ("rights", InjectionRecord()),
-            ("[" * 100_000, InjectionRecord()),
-            ("[]", InjectionRecord()),
-            ('{"added":5}', InjectionRecord()),
-            ('{"added":["a",5]}', InjectionRecord(("a",))),
-        ],
+        "record", ["?", "[" * 100_000, "[]", '{"added":5}', '{"added":["a",5,["volumes"]]}']
     )
-    def test_a_record_that_somebody_has_changed(self, value, expected):
-        """Names nothing that would be removed."""
-        assert expected == read({ANNOTATION: value})
-
-    def test_without_its_record_containers_and_volumes_go_and_lists_stay(self):
+    def test_without_its_record_containers_and_volumes_go_and_lists_stay(self, record):
         """Nothing is known of what was there before."""
         once = made(job())
-        once["metadata"]["annotations"][ANNOTATION] = "?"
-        back = apply(once, uninject(once, one(once)))
+        once["metadata"]["annotations"][ANNOTATION] = record
+        back = without(once)
 
         assert ([], []) == (pod(back)["volumes"], pod(back)["initContainers"])
         assert {LABEL: "native"} == back["metadata"]["labels"]
+
+    def test_a_record_that_is_no_text_is_none(self):
+        value = job(metadata={"annotations": {ANNOTATION: 5}})
+
+        assert value == without(value)
 
     @pytest.mark.parametrize(
         ("shown", "wanted", "expected"),
@@ -144,5 +130,8 @@ class TestTwiceAndBack:
 
 def test_the_record_is_compact():
     """It is shown to people on every Job."""
-    assert '{"added":["labels"]}' == InjectionRecord(("labels",)).text()
-    assert {"added": ["labels"]} == json.loads(InjectionRecord(("labels",)).text())
+    value = job({"volumes": []}, metadata={"labels": {LABEL: "native"}, "annotations": {}})
+
+    assert {ANNOTATION: '{"added":["initContainers","volumeMounts"]}'} == made(value)["metadata"][
+        "annotations"
+    ]

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from reporter.lint.case import Finding, World, findings
+from reporter.lint.case import Finding, World
 from reporter.lint.jobs import read_jobs
 from reporter.lint.rights import Rights
-from reporter.lint.rules import RULES
+from reporter.lint.rules import findings
 from reporter.sidecar.settings import Settings
 
 Change = Callable[[dict[str, Any]], Any]
@@ -130,7 +130,7 @@ def lint(
     kinds: dict[str, list[Any]] = {}
     for each in objects:
         kinds.setdefault(each["kind"], []).append(each)
-    return findings(RULES, read, World(Settings.complaints, Rights(kinds), denied or {}))
+    return findings(read, World(Settings.complaints, Rights(kinds), denied or {}))
 
 
 def ids(found: list[Finding]) -> list[str]:

@@ -93,7 +93,7 @@ def test_a_job_set():
     assert ("JobSet team/nightly (part0)", "nightly-part0-0") == (first.title, first.name)
     assert ("JobSet team/nightly (part1)", "") == (second.title, second.name)
     spec_place = ("spec", "replicatedJobs", 1, "template", "spec")
-    assert ("items", 3, *spec_place) == second.spec_place
+    assert ("items", 3, *spec_place) == second.place
     assert second.reporters[0].place == (*second.pod_place, "initContainers", 0)
 
 

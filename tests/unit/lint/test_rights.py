@@ -2,7 +2,8 @@
 
 import pytest
 
-from reporter.lint.rights import EVENTS, NEEDED, WATCH, Account
+from reporter.inject.rights import EVENTS, NEEDED, WATCH
+from reporter.lint.rights import Account
 from tests.unit.lint.manifests import all_of, cron_job, env, ids, job, lint, pod
 
 REPORTER = [

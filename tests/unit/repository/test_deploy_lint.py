@@ -5,12 +5,12 @@ import re
 import pytest
 import yaml
 
-from reporter.lint.case import World, findings
+from reporter.lint.case import World
 from reporter.lint.jobs import read_jobs
-from reporter.lint.objects import load_manifests
+from reporter.lint.manifest import load_manifests
 from reporter.lint.pod_rules import PEAK
 from reporter.lint.rights import Rights
-from reporter.lint.rules import RULES
+from reporter.lint.rules import findings
 from reporter.sidecar.settings import Settings
 from tests.unit.repository.manifests import DEPLOY, FORMS, load
 
@@ -25,8 +25,7 @@ def found(value: dict) -> list[tuple[str, str]]:
     (read,) = read_jobs(value, ())
     rights = Rights({each["kind"]: [each] for each in RBAC})
     return [
-        (each.rule.id, each.what)
-        for each in findings(RULES, read, World(Settings.complaints, rights))
+        (each.rule.id, each.what) for each in findings(read, World(Settings.complaints, rights))
     ]
 
 
@@ -64,10 +63,10 @@ def test_every_file_of_deploy():
     assert [] == [mistake for file in files for mistake in file.mistakes]
     assert 7 <= len(jobs)
     said = [
-        (job.metadata["name"], each.rule.id)
+        (job.name, each.rule.id)
         for job in jobs
-        for each in findings(RULES, job, world)
-        if not (job.metadata["name"] == "any" and each.rule.id.endswith("-rights"))
+        for each in findings(job, world)
+        if not (job.name == "any" and each.rule.id.endswith("-rights"))
     ]
     assert sorted(said) == [(name, "not-injected") for name in COMPLETED]
 
