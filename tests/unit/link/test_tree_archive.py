@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 
 from reporter.link.tree_archive import pack, spool
-from reporter.untar.archive import Archive
-from reporter.untar.values import Caps
+from reporter.untar import Archive, Caps
 from tests.nested import nest
 
 
