@@ -3,11 +3,11 @@
 Standard library only. Nothing here ever repeats a key in a message.
 """
 
-import os
 import re
 import ssl
-from collections.abc import Sequence
 from typing import NamedTuple
+
+from reporter.common.private_file import as_file
 
 _BLOCK = re.compile(
     r"^-----BEGIN (?P<label>[A-Z0-9 ]+)-----[ \t]*\r?\n.*?^-----END (?P=label)-----[ \t\r]*$",
@@ -79,28 +79,21 @@ def bare_context() -> ssl.SSLContext:
     return context
 
 
-def load_identity(context: ssl.SSLContext, chain: Sequence[str], key: str) -> None:
-    """Give a context its own certificate (leaf first) and key. Raises `PemError`.
-
-    Python's `ssl` reads keys from files only. A memory file has no name on any disk, and is gone
-    when this returns.
-    """
+def load_identity(context: ssl.SSLContext, chain: str, key: str) -> None:
+    """Give a context its own certificate (leaf first) and key. Raises `PemError`."""
     try:
-        text = ("".join(chain) + key).encode("ascii")
+        text = (chain + key).encode("ascii")
     except UnicodeEncodeError:
         raise PemError("cannot be used (not in ASCII)") from None
-    held = os.memfd_create("identity", os.MFD_CLOEXEC)
-    try:
-        os.write(held, text)
-        # Without an answer to the question for a passphrase OpenSSL would ask on the terminal.
-        context.load_cert_chain(f"/proc/self/fd/{held}", password="")
-    except ssl.SSLError as error:
-        reason = (error.reason or "").replace("_", " ").lower()
-        raise PemError(
-            _IDENTITY.get(reason, f"cannot be used ({reason or 'unreadable'})")
-        ) from None
-    finally:
-        os.close(held)
+    # Python's `ssl` reads keys from files only.
+    with as_file(text) as path:
+        try:
+            # Without an answer to the question for a passphrase OpenSSL asks on the terminal.
+            context.load_cert_chain(path, password="")
+        except ssl.SSLError as error:
+            reason = (error.reason or "").replace("_", " ").lower()
+            unknown = f"cannot be used ({reason or 'unreadable'})"
+            raise PemError(_IDENTITY.get(reason, unknown)) from None
 
 
 _IDENTITY = {

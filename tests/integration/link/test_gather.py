@@ -3,7 +3,6 @@
 import contextlib
 import gzip
 import io
-import json
 import os
 import tarfile
 import tempfile
@@ -13,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from reporter.link.answers import Outcome
 from reporter.link.gather import GatherFailure
+from reporter.link.messages import Outcome
 from tests.integration.link.world import World
 from tests.nested import nest
 
@@ -431,7 +430,6 @@ def test_a_plugin_that_has_failed(world: World) -> None:
     (put,) = world.puts
     assert ("exit 1", "failed") == put.error
     assert b"so far" == members(put.body)["output/log.txt"]
-    assert {"error": "exit 1", "cause": "failed"} == json.loads(members(put.body)["error.json"])
     assert (Outcome.GAVE_UP, "exit 1") == (delivery.outcome, delivery.text)
 
 

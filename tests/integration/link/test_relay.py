@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from reporter.link.answers import Reply
 from reporter.link.client import AggregatorClient
-from reporter.link.exchange import NoAnswer
+from reporter.link.connection import NoAnswer
+from reporter.link.messages import Reply
 from reporter.link.relay import MOST_CONNECTIONS, Relay
 from tests.integration.link.scripted import Scripted
 from tests.ports import free_port

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from reporter.link.answers import Delivery, Outcome
 from reporter.link.config import WorkerConfig
 from reporter.link.gather import GatherFailure, gather
+from reporter.link.messages import Delivery, Outcome
 from reporter.link.source import ResultSource
 from tests.aggregators.identities import identities
 
@@ -125,7 +125,7 @@ class World:
     ) -> Delivery:
         put = Put(self.now, error=(text, cause), unreadable=unreadable, budget=budget)
         if partial:
-            with partial.open() as content:
+            with partial.carrying("error.json", text.encode()).open() as content:
                 put.name, put.body = partial.name, b"".join(content.pieces())
         self.puts.append(put)
         return Delivery(self.outcome, 200, 1, "")

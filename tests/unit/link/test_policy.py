@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reporter.link.policy import UNREACHABLE_SECONDS, Meaning, Tries, meaning
+from reporter.link import Outcome
+from reporter.link.delivery import UNREACHABLE_SECONDS, Tries, outcome_of
 
 WINDOW = 120.0
 
@@ -12,24 +13,24 @@ WINDOW = 120.0
 @pytest.mark.parametrize(
     ("statuses", "expected"),
     [
-        ([200], Meaning.ACCEPTED),
-        ([409], Meaning.DUPLICATE),
-        ([408, 425, 429, 500, 502, 503, 504, 507], Meaning.RETRY),
-        ([201, 202, 204, 206], Meaning.FINAL),
-        ([300, 301, 302, 303, 304, 307, 308], Meaning.FINAL),
-        ([400, 401, 403, 404, 405, 410, 411, 413, 415, 431, 418], Meaning.FINAL),
-        ([501, 505, 506, 511, 599], Meaning.FINAL),
+        ([200], Outcome.ACCEPTED),
+        ([409], Outcome.DUPLICATE),
+        ([408, 425, 429, 500, 502, 503, 504, 507], None),
+        ([201, 202, 204, 206], Outcome.REFUSED),
+        ([300, 301, 302, 303, 304, 307, 308], Outcome.REFUSED),
+        ([400, 401, 403, 404, 405, 410, 411, 413, 415, 431, 418], Outcome.REFUSED),
+        ([501, 505, 506, 511, 599], Outcome.REFUSED),
     ],
 )
 def test_meaning_of_each_status(statuses, expected):
     """Only 200 and 409 are success; a redirect or a 201 came from somebody else."""
-    assert [expected] * len(statuses) == [meaning(status) for status in statuses]
+    assert [expected] * len(statuses) == [outcome_of(status) for status in statuses]
 
 
 @given(st.integers(100, 999))
 def test_every_status_means_something(status):
     """Whatever three digits come, and success is exactly two of them."""
-    success = meaning(status) in {Meaning.ACCEPTED, Meaning.DUPLICATE}
+    success = outcome_of(status) in {Outcome.ACCEPTED, Outcome.DUPLICATE}
     assert (status in {200, 409}) == success
 
 
