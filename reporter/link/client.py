@@ -85,6 +85,10 @@ class AggregatorClient:
         self._features: frozenset[str] | None = None
         self._warn_of_expiry()  # hours before a delivery fails for it
 
+    def left(self) -> float:
+        """Return the seconds until all deliveries must be over; infinite before a stop."""
+        return self._patience.left()
+
     def close(self) -> None:
         """Close idle connections and give up deliveries in other threads."""
         self._patience.end()
@@ -97,22 +101,16 @@ class AggregatorClient:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def put_result(
-        self, source: ResultSource, *, result_format: str = "", budget: float | None = None
-    ) -> Delivery:
+    def put_result(self, source: ResultSource, *, result_format: str = "") -> Delivery:
         """Deliver the result, trying again while the aggregator waits for it.
 
         `result_format` names a format that the aggregator may know, so that it can tell whether the
-        result is a success (`ADAPTER_RESULT`). `budget` is the most seconds it may take, with what
-        it takes to open the source. Raises `TrustError`, and `SourceError` when the source cannot
-        be read.
+        result is a success (`ADAPTER_RESULT`). Raises `TrustError`, and `SourceError` when the
+        source cannot be read.
         """
-        left = self._patience.left(budget)
         with source.open() as content:
             headers = {"Content-Disposition": disposition(source.name), **_format(result_format)}
-            return self._deliver(
-                lambda: self._upload(content, headers, left), lambda: content.digest, left
-            )
+            return self._deliver(lambda: self._upload(content, headers), lambda: content.digest)
 
     def report_error(
         self,
@@ -123,7 +121,6 @@ class AggregatorClient:
         evidence: Mapping[str, Any] | None = None,
         unreadable: str = "",
         result_format: str = "",
-        budget: float | None = None,
     ) -> Delivery:
         """Deliver an error report instead of a result: words for people, a token for programs.
 
@@ -136,7 +133,6 @@ class AggregatorClient:
         an unreadable result, as its own worker does; otherwise the outcome is `REFUSED` with status
         404, the answer to the heartbeat that identified it. Raises like `put_result`.
         """
-        left = self._patience.left(budget)
         facts = {**(evidence or {}), "error": text, "cause": cause}
         document = json.dumps(facts, ensure_ascii=False).encode("utf-8", "replace")
         words = ResultSource.from_bytes(document, "error.json", "application/json")
@@ -155,17 +151,17 @@ class AggregatorClient:
             def put() -> Answer:
                 nonlocal digest
                 if self._features is None:
-                    answer = self._beat(left)
+                    answer = self._beat(self.left)
                     if answer.status not in {200, 404}:
                         return answer
                 if "outcome" in (self._features or ()):
-                    return self._upload(content, headers, left)
+                    return self._upload(content, headers)
                 if not unreadable:
                     return Answer(404, {}, b"the aggregator takes no error reports")
                 digest = for_sonobuoy.digest
-                return self._upload(for_sonobuoy, {}, left)
+                return self._upload(for_sonobuoy, {})
 
-            return self._deliver(put, lambda: digest, left)
+            return self._deliver(put, lambda: digest)
 
     def post_progress(self, update: Progress | bytes) -> Reply:
         """Send one progress update, once; bytes are sent unchanged.
@@ -201,13 +197,12 @@ class AggregatorClient:
             self._features = frozenset()
         return answer
 
-    def _deliver(
-        self, put: Callable[[], Answer], digest: Callable[[], str], left: Left
-    ) -> Delivery:
+    def _deliver(self, put: Callable[[], Answer], digest: Callable[[], str]) -> Delivery:
         """Try until the delivery is settled, or until another try cannot help.
 
-        The time that a busy aggregator takes counts only for `left`. Raises `TrustError` once the
-        aggregator has failed to prove itself often enough, and what `put` raises beside `NoAnswer`.
+        The time that a busy aggregator takes counts only for the end of all deliveries. Raises
+        `TrustError` once the aggregator has failed to prove itself often enough, and what `put`
+        raises beside `NoAnswer`.
         """
         self._warn_of_expiry()
         clock = self._patience.clock
@@ -236,14 +231,14 @@ class AggregatorClient:
                 self._rng,
                 window=self.config.upload_window_seconds,
                 retry_after=answer.retry_after if answer else None,
-                left=left(),
+                left=self.left(),
             )
             if delay is None:
                 return Delivery(Outcome.GAVE_UP, status, tries.attempts, digest(), trouble)
             facts = {"attempt": tries.attempts, "status": status}
             self._on_event("retry", {**facts, "trouble": trouble, "delay": delay})
             began = clock()
-            self._patience.pause(delay, left)
+            self._patience.pause(delay)
             if busy:
                 tries = tries.excused(clock() - began)
 
@@ -254,7 +249,7 @@ class AggregatorClient:
         text = "" if outcome is Outcome.ACCEPTED else answer.line
         return Delivery(outcome, answer.status, attempts, ours, text, held)
 
-    def _upload(self, content: Content, headers: Mapping[str, str], left: Left) -> Answer:
+    def _upload(self, content: Content, headers: Mapping[str, str]) -> Answer:
         """Make one try with what the source holds now."""
         content.measure()
         framing = {
@@ -265,7 +260,7 @@ class AggregatorClient:
         put = request("PUT", "results", self._key, {**headers, **framing}, content.pieces())
         # Aggregators close the connection with the answer; a new one is never stale.
         with closing(self._connection()) as connection:
-            return self._converse(connection, put, left)
+            return self._converse(connection, put, self.left)
 
     def _exchange(self, message: Request, left: Left) -> Answer:
         """Make one exchange on a kept connection, or on a new one."""

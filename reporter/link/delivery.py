@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from reporter.common.retry import next_delay
-from reporter.link.connection import Left
 from reporter.link.messages import Outcome
 
 FIRST_STEP, LONGEST_STEP = 1.0, 15.0
@@ -130,20 +129,19 @@ class Patience:
         """Leave no time for anything more."""
         self._over = True
 
-    def pause(self, seconds: float, left: Left) -> None:
+    def pause(self, seconds: float) -> None:
         """Wait. A stop during the wait ends it; a stop before it does not, but may shorten it."""
         if not self._stop.is_set():
             self._stop.wait(seconds)
             return
         until = self.clock() + seconds
-        while (rest := min(until - self.clock(), left() - LEAST_TRY)) > 0:
+        while (rest := min(until - self.clock(), self.left() - LEAST_TRY)) > 0:
             if self._sleep(min(rest, SLICE_SECONDS)):
                 return
 
-    def left(self, budget: float | None = None) -> Left:
-        """Return what tells the seconds left of `budget`, or until the end of all deliveries."""
-        end = math.inf if budget is None else self.clock() + budget
-        return lambda: 0.0 if self._over else min(end, self._ends()) - self.clock()
+    def left(self) -> float:
+        """Return the seconds left until the end of all deliveries; infinite before a stop."""
+        return 0.0 if self._over else self._ends() - self.clock()
 
     def _end_of_grace(self) -> float:
         if not self._stop.is_set():

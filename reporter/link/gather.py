@@ -14,7 +14,7 @@ from pathlib import Path
 from reporter.link import done_file
 from reporter.link.client import AggregatorClient
 from reporter.link.config import DELAY_SECONDS, WorkerConfig
-from reporter.link.delivery import LEAVE_SECONDS, Stop
+from reporter.link.delivery import Stop
 from reporter.link.done_file import NoResult, Target
 from reporter.link.messages import Delivery, Outcome
 from reporter.link.source import ResultSource, SourceError
@@ -26,8 +26,8 @@ _LATER = 0.1
 """The share of the time so far by which a plugin may become slower, as long as it is below 1 s."""
 SETTLED_SECONDS = 1.0
 """For which the done file and its result stay the same before they count as complete."""
-LAST_WORD_SECONDS = 5.0
-"""Seconds of the grace period for reporting that there were no results."""
+LAST_WORD_SECONDS = 3.0
+"""Seconds of what the client has left for reporting that there were no results."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +55,10 @@ def gather(
 ) -> Delivery:
     """Wait for the plugin's done file and deliver what it names, once.
 
-    After `stop` a done file still counts until shortly before the end of the grace period. `failed`
-    is asked at every look whether a result can no longer come. Then an aggregator that knows error
-    reports is sent one; the outcome is `GAVE_UP`, whatever became of the report, and `text` is the
-    reason. Raises `TrustError`.
+    `stop` is the one that the client has. After it a done file still counts until shortly before
+    the end of the grace period. `failed` is asked at every look whether a result can no longer
+    come. Then an aggregator that knows error reports is sent one; the outcome is `GAVE_UP`,
+    whatever became of the report, and `text` is the reason. Raises `TrustError`.
     """
     began = clock()
     gathering = _Gathering(config, client, stop, clock)
@@ -67,6 +67,7 @@ def gather(
             sleep(HURRY_SECONDS)
         else:
             stop.wait(min(POLL_SECONDS, max(HURRY_SECONDS, _LATER * (clock() - began))))
+        left = client.left()  # which counts from when it is first asked after the stop
         if done_file.seen(config.results_dir):
             if not stop.is_set():
                 gathering.wait_until_written()
@@ -75,7 +76,7 @@ def gather(
                 return delivery
         elif failure := failed():
             return gathering.report(failure)
-        elif gathering.left() <= LAST_WORD_SECONDS:
+        elif left <= LAST_WORD_SECONDS:
             return gathering.report(GatherFailure("terminated before results", "terminated"))
 
 
@@ -89,7 +90,6 @@ class _Gathering:
     ) -> None:
         self._config, self._client, self._stop, self._clock = config, client, stop, clock
         self._results = config.results_dir.absolute()
-        self._stopped_at: float | None = None
 
     def wait_until_written(self) -> None:
         """Let the plugin finish writing: the delay that was set, else until nothing changes."""
@@ -119,19 +119,6 @@ class _Gathering:
             return None
         return target.path, found.st_ino, found.st_size, found.st_mtime_ns
 
-    def left(self) -> float:
-        """Return the seconds left of the grace period; infinity before a signal."""
-        if not self._stop.is_set():
-            return math.inf
-        if self._stopped_at is None:
-            self._stopped_at = self._clock()
-        return self._stopped_at + self._config.grace_seconds - self._clock()
-
-    def _budget(self) -> float | None:
-        """Return how long a delivery may take; after a signal the process has to end in time."""
-        left = self.left()
-        return None if left == math.inf else left - LEAVE_SECONDS
-
     def deliver(self) -> Delivery | None:
         """Deliver the result, or a report that there is none; nothing without a done file."""
         name = ""
@@ -141,10 +128,10 @@ class _Gathering:
                     return None
                 source = self._source(target)
                 name = source.name
-                return self._client.put_result(source, budget=self._budget())
+                return self._client.put_result(source)
         except NoResult as error:
             # The delay, which it had to be written in, was skipped.
-            hurried = LAST_WORD_SECONDS < self.left() < math.inf
+            hurried = LAST_WORD_SECONDS < self._client.left() < math.inf
             if error.cause == done_file.EMPTY and hurried:
                 return None
             return self.report(GatherFailure(str(error), error.cause, unreadable=error.unreadable))
@@ -178,9 +165,5 @@ class _Gathering:
 
     def _say(self, failure: GatherFailure, partial: ResultSource | None) -> Delivery:
         return self._client.report_error(
-            failure.text,
-            failure.cause,
-            partial,
-            unreadable=failure.unreadable,
-            budget=self._budget(),
+            failure.text, failure.cause, partial, unreadable=failure.unreadable
         )

@@ -120,10 +120,11 @@ def test_after_a_busy_aggregator_the_window_is_what_it_was(connect, fake_time):
     assert pytest.approx(busy + 120.0) == fake_time.elapsed
 
 
-def test_a_budget_ends_a_wait_for_a_busy_aggregator(connect, fake_time):
+def test_an_end_ends_a_wait_for_a_busy_aggregator(connect, fake_time):
     """The caller's time is the caller's: a Pod has to end."""
     with Scripted(results=[BUSY]) as server:
-        delivery = connect(server.config()).put_result(RESULT, budget=30.0)
+        end = fake_time.start + 30.0
+        delivery = connect(server.config(), ends=lambda: end).put_result(RESULT)
     assert (Outcome.GAVE_UP, 503) == (delivery.outcome, delivery.status)
     assert fake_time.elapsed <= 30.0
 
@@ -186,14 +187,6 @@ def test_own_duplicate_is_silent(connect, events):
     assert ["retry"] == [name for name, _ in events]
 
 
-def test_budget_ends_it(connect, fake_time):
-    """The caller's end comes before the window's."""
-    with Scripted(results=[Say(500)]) as server:
-        delivery = connect(server.config()).put_result(RESULT, budget=30.0)
-    assert Outcome.GAVE_UP == delivery.outcome
-    assert 28.0 <= fake_time.elapsed <= 30.0
-
-
 def test_stop_ends_a_wait_and_leaves_the_grace_period(connect, fake_time):
     """A signal: the next try at once, and no more after the grace period less two seconds."""
     fake_time.stop_at = 20.0
@@ -243,11 +236,12 @@ def test_a_stop_just_before_a_wait_cuts_it_too(connect, fake_time):
 
 
 @pytest.mark.parametrize("act", [Silence(), Say(pace=0.2)], ids=["silent", "drips"])
-def test_budget_ends_a_try_that_is_under_way(connect, act):
+def test_an_end_cuts_a_try_that_is_under_way(connect, act):
     """Neither silence nor an answer byte by byte stretches it."""
     with Scripted(results=[act]) as server:
-        client = connect(server.config(), clock=time.monotonic)
-        delivery = client.put_result(RESULT, budget=1.5)
+        end = time.monotonic() + 1.5
+        client = connect(server.config(), clock=time.monotonic, ends=lambda: end)
+        delivery = client.put_result(RESULT)
     assert (Outcome.GAVE_UP, 0, "timed out") == (delivery.outcome, delivery.status, delivery.text)
 
 

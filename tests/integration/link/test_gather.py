@@ -350,8 +350,6 @@ def test_a_signal_without_results(world: World) -> None:
     (put,) = world.puts
     assert ("terminated before results", "terminated") == put.error
     assert 155.0 <= put.at < 155.5
-    assert put.budget is not None
-    assert 2.0 < put.budget <= 3.0
     assert "terminated before results" == delivery.text
     assert not delivery.delivered
 
@@ -366,8 +364,6 @@ def test_a_signal_and_results_soon_after(world: World) -> None:
 
     (put,) = world.puts
     assert 103.0 <= put.at < 103.5
-    assert put.budget is not None
-    assert 54.5 < put.budget <= 55.0
     assert delivery.delivered
 
 

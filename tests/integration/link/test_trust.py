@@ -92,10 +92,12 @@ def test_both_versions_of_tls(connect, maximum):
 
 
 @pytest.mark.parametrize("maximum", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
-def test_aggregator_that_refuses_our_certificate(connect, maximum):
+def test_aggregator_that_refuses_our_certificate(connect, fake_time, maximum):
     """Its alert is told; it is tried again, for it is not our trust that is missing."""
     with Scripted(maximum=maximum, client_ca=Authority()) as aggregator:
-        delivery = connect(aggregator.config()).put_result(RESULT, budget=5.0)
+        delivery = connect(aggregator.config(), ends=lambda: fake_time.start + 5.0).put_result(
+            RESULT
+        )
     assert (Outcome.GAVE_UP, 0, []) == (delivery.outcome, delivery.status, aggregator.requests)
     assert "TLS: tlsv1 alert unknown ca" in delivery.text
 

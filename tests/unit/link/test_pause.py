@@ -58,7 +58,7 @@ def test_wait_that_an_end_cuts_whenever_it_is_known(
     world = World(before, after)
     patience = world.patience()
 
-    patience.pause(WISH, patience.left())
+    patience.pause(WISH)
 
     assert expected == world.now
 
@@ -68,6 +68,6 @@ def test_wait_of_somebody_who_is_closed() -> None:
     world = World(math.inf, math.inf, closed=7.1)
     patience = world.patience()
 
-    patience.pause(WISH, patience.left())
+    patience.pause(WISH)
 
     assert 7.1 == world.now
