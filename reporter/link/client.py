@@ -18,7 +18,7 @@ from typing import Any, Self
 from reporter.common.certificate import not_after
 from reporter.link.config import WorkerConfig
 from reporter.link.connection import Connection, Left, NoAnswer, TimeLimits
-from reporter.link.delivery import Event, Patience, Stop, Tries, outcome_of
+from reporter.link.delivery import UNTRUSTED_TRIES, Event, Patience, Stop, Tries, outcome_of
 from reporter.link.messages import (
     Answer,
     Beat,
@@ -213,19 +213,16 @@ class AggregatorClient:
                 answer = put()
             except TrustError as error:
                 tries, trouble = tries.mistrusted(), str(error)
-                if tries.hopeless:
+                if tries.untrusted >= UNTRUSTED_TRIES:
                     raise
             except (NoAnswer, SourceChanged) as error:
-                tries, trouble = tries.failed(None, clock()), str(error)
+                tries, trouble = tries.unanswered(clock() - began), str(error)
             else:
-                tries = tries.failed(None if answer.busy else answer.status, clock())
-                trouble = answer.line
+                busy, now, trouble = answer.busy, clock(), answer.line
+                tries = tries.turned_away(now) if busy else tries.answered(answer.status, now)
                 if outcome := outcome_of(answer.status):
                     return self._settled(outcome, answer, tries.attempts, digest())
             status = answer.status if answer else 0
-            busy = answer is not None and answer.busy
-            if busy:
-                tries = tries.excused(clock() - began)
             delay = tries.delay(
                 clock(),
                 self._rng,
@@ -237,10 +234,7 @@ class AggregatorClient:
                 return Delivery(Outcome.GAVE_UP, status, tries.attempts, digest(), trouble)
             facts = {"attempt": tries.attempts, "status": status}
             self._on_event("retry", {**facts, "trouble": trouble, "delay": delay})
-            began = clock()
             self._patience.pause(delay)
-            if busy:
-                tries = tries.excused(clock() - began)
 
     def _settled(self, outcome: Outcome, answer: Answer, attempts: int, ours: str) -> Delivery:
         held = answer.digest

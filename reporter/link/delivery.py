@@ -45,25 +45,28 @@ class Tries:
     refused_at: float | None = None
     """The first answer of 500 or above: it opened the aggregator's retry window."""
 
-    def failed(self, status: int | None, now: float) -> "Tries":
-        """Return them with one more try, answered with this status or not at all."""
-        refused = now if status is not None and status >= 500 else None
-        first = refused if self.refused_at is None else self.refused_at
-        return replace(self, attempts=self.attempts + 1, refused_at=first)
+    def answered(self, status: int, now: float) -> "Tries":
+        """Return them with one more try, answered with this status."""
+        refused = now if status >= 500 and self.refused_at is None else self.refused_at
+        return replace(self, attempts=self.attempts + 1, refused_at=refused)
 
-    def excused(self, seconds: float) -> "Tries":
-        """Return them without so many seconds: a busy aggregator is not a failure."""
-        refused = None if self.refused_at is None else self.refused_at + seconds
-        return replace(self, started=self.started + seconds, refused_at=refused)
+    def unanswered(self, seconds: float) -> "Tries":
+        """Return them with one more try that had no answer after so many seconds.
+
+        These do not count: it may have waited its turn when the aggregator ended.
+        """
+        return replace(self, attempts=self.attempts + 1, started=self.started + seconds)
+
+    def turned_away(self, now: float) -> "Tries":
+        """Return them with one more try, for which a busy aggregator had no room.
+
+        That is not a failure, and what was before it does not count any more.
+        """
+        return replace(self, attempts=self.attempts + 1, started=now, refused_at=None)
 
     def mistrusted(self) -> "Tries":
         """Return them with one more handshake whose certificate is not trusted."""
         return replace(self, attempts=self.attempts + 1, untrusted=self.untrusted + 1)
-
-    @property
-    def hopeless(self) -> bool:
-        """Whether the aggregator has failed to prove itself too often."""
-        return self.untrusted >= UNTRUSTED_TRIES
 
     def last_start(self, window: float) -> float:
         """When the last try may begin."""

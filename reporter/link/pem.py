@@ -5,7 +5,6 @@ Standard library only. Nothing here ever repeats a key in a message.
 
 import re
 import ssl
-from typing import NamedTuple
 
 from reporter.common.private_file import as_file
 
@@ -21,21 +20,14 @@ class PemError(ValueError):
     """A text that is not the expected PEM. The message is for people and repeats nothing of it."""
 
 
-class Block(NamedTuple):
-    """One block: its label and its text, newline at the end."""
-
-    label: str
-    text: str
-
-
-def blocks(text: str) -> list[Block]:
-    """List the PEM blocks of a text, in its order."""
-    return [Block(m["label"], m[0].rstrip() + "\n") for m in _BLOCK.finditer(text)]
+def blocks(text: str) -> list[tuple[str, str]]:
+    """List the PEM blocks of a text in its order: the label, and the block with a newline."""
+    return [(m["label"], m[0].rstrip() + "\n") for m in _BLOCK.finditer(text)]
 
 
 def certificates(text: str) -> list[str]:
     """List the certificates of a text. Raises `PemError` when there is none."""
-    found = [block.text for block in blocks(text) if block.label in _CERTIFICATES]
+    found = [block for label, block in blocks(text) if label in _CERTIFICATES]
     if not found:
         raise PemError("has no PEM block CERTIFICATE")
     return found
@@ -47,12 +39,12 @@ def private_key(text: str) -> str:
     Raises `PemError`.
     """
     found = blocks(text)
-    for block in found:
-        if block.label in _KEYS:
-            if "Proc-Type: 4,ENCRYPTED" in block.text:
+    for label, block in found:
+        if label in _KEYS:
+            if "Proc-Type: 4,ENCRYPTED" in block:
                 break
-            return block.text
-    if any("ENCRYPTED" in block.text for block in found):
+            return block
+    if any("ENCRYPTED" in block for _, block in found):
         raise PemError("is encrypted; a key without a passphrase is needed")
     raise PemError("has no PEM block EC PRIVATE KEY, PRIVATE KEY or RSA PRIVATE KEY")
 

@@ -111,6 +111,23 @@ def test_an_aggregator_that_is_busy_is_no_failure(connect, fake_time, first):
     assert fake_time.elapsed > 1_000.0
 
 
+def test_a_result_that_waited_its_turn_outlives_the_aggregators_restart(
+    connect, fake_time, tmp_path
+):
+    """Half an hour unread on one connection, which breaks; the delivery goes on from there."""
+    path = tmp_path / "a.json"
+    path.write_bytes(DATA)
+
+    class Waiting(SecondPass):
+        def second_pass(self):
+            fake_time.now += 1_700.0
+
+    with Scripted(results=[Cut(), Say(503), Say()]) as server:
+        source = ResultSource("a.json", lambda: Waiting(path))
+        delivery = connect(server.config()).put_result(source)
+    assert (Outcome.ACCEPTED, 3) == (delivery.outcome, delivery.attempts)
+
+
 def test_after_a_busy_aggregator_the_window_is_what_it_was(connect, fake_time):
     """Ten busy answers, then refusals: 120 s from the first of those."""
     with Scripted(results=[*[BUSY] * 10, Say(500)]) as server:
