@@ -66,26 +66,26 @@ def opened(results: Path) -> Iterator[Target | None]:
     if text is None:
         yield None
         return
-    shown = repr(text if len(text) <= 256 else text[:253] + "...")
+    quoted = repr(text if len(text) <= 256 else text[:253] + "...")
     try:
         named = _open(results, text)
     except (OSError, ValueError) as error:
         reason = _reason(error) if isinstance(error, OSError) else "no path"
-        raise NoResult(f"the result {shown} is missing: {reason}", "no_result") from None
+        raise NoResult(f"the result {quoted} is missing: {reason}", "no_result") from None
     try:
         # Links above the results belong to whoever made the mount, not to the plugin.
         path, base = _place(named).readlink(), Path(os.path.realpath(results))
         name = os.path.basename(text.rstrip("/")) or path.name  # noqa: PTH119 - not a Path yet
         if not path.is_relative_to(base):
-            raise NoResult(f"the result {shown} is outside the results directory", "foreign_path")
+            raise NoResult(f"the result {quoted} is outside the results directory", "foreign_path")
         kind = os.fstat(named).st_mode
         if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):
-            unfit = f"the result {shown} is neither a file nor a directory"
+            unfit = f"the result {quoted} is neither a file nor a directory"
             raise NoResult(unfit, "unreadable_result")
         try:
             descriptor = os.open(_place(named), _READ)
         except OSError as error:
-            trouble = f"the result {shown} cannot be read: {_reason(error)}"
+            trouble = f"the result {quoted} cannot be read: {_reason(error)}"
             raise NoResult(trouble, "unreadable_result", unreadable=name) from None
     finally:
         os.close(named)

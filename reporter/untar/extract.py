@@ -124,10 +124,10 @@ def _open_below(root: int, path: Parts) -> int:
         reach = itertools.accumulate(len(part) + 1 for part in path)
         count = sum(length <= _PATH_BYTES for length in reach)
         try:
-            below = os.open(b"/".join(path[:count]), _DIRECTORY, dir_fd=fd)
+            deeper = os.open(b"/".join(path[:count]), _DIRECTORY, dir_fd=fd)
         finally:
             os.close(fd)
-        fd, path = below, path[count:]
+        fd, path = deeper, path[count:]
     return fd
 
 
