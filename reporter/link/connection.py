@@ -85,7 +85,10 @@ class Connection(HTTPSConnection):
         trouble = "" if kept else f"cannot connect to {self.host}: "
         over = threading.Event()
         watch = threading.Thread(target=self._watch, args=(over,), name="deadline", daemon=True)
-        watch.start()
+        try:
+            watch.start()
+        except RuntimeError as error:  # the system has no room for a thread
+            raise NoAnswer(str(error)) from None
         answer = None
         try:
             if not kept:

@@ -188,6 +188,21 @@ def test_end_that_comes_nearer_ends_a_silent_handshake(connect):
         assert time.monotonic() - began < TimeLimits().handshake
 
 
+def test_no_room_for_a_thread_is_no_answer(connect, monkeypatch):
+    """In a Pod with few process ids; the next heartbeat may find room."""
+
+    def refused(thread):
+        raise RuntimeError("can't start new thread")
+
+    with Scripted() as server:
+        client = connect(server.config())
+        monkeypatch.setattr(threading.Thread, "start", refused)
+        with pytest.raises(NoAnswer, match="can't start new thread"):
+            client.heartbeat()
+        monkeypatch.undo()
+        assert 200 == client.heartbeat().status
+
+
 def test_many_threads_share_a_client(connect):
     """Every request gets its own answer; updates arrive in the order of their ids."""
     with Scripted() as server:
