@@ -6,8 +6,7 @@ what it accepts, `extract` can unpack; `Archive` gives one member after the othe
 
 from reporter.untar.archive import Archive, Checked, check
 from reporter.untar.extract import Extracted, extract
-from reporter.untar.members import ACCEPTED, BadArchive, Caps, Kind, Member, NotTar
-from reporter.untar.stream import Source
+from reporter.untar.members import ACCEPTED, BadArchive, Caps, Kind, NotTar
 
 __all__ = [
     "ACCEPTED",
@@ -17,9 +16,7 @@ __all__ = [
     "Checked",
     "Extracted",
     "Kind",
-    "Member",
     "NotTar",
-    "Source",
     "check",
     "extract",
 ]

@@ -121,8 +121,9 @@ def _open_below(root: int, path: Parts) -> int:
     """Open a directory at any depth below `root`."""
     fd = os.dup(root)
     while path:
-        reach = itertools.accumulate(len(part) + 1 for part in path)
-        count = sum(length <= _PATH_BYTES for length in reach)
+        lengths = itertools.accumulate(len(part) + 1 for part in path)
+        fitting = itertools.takewhile(lambda length: length <= _PATH_BYTES, lengths)
+        count = sum(1 for _ in fitting)
         try:
             deeper = os.open(b"/".join(path[:count]), _DIRECTORY, dir_fd=fd)
         finally:
