@@ -10,22 +10,24 @@ nothing of Kubernetes.
 
 from reporter.common.defaults import ADAPTER_RESULT
 from reporter.errors import NoAggregatorPod
-from reporter.link.answers import Beat, Delivery, Outcome, Reply
 from reporter.link.client import AggregatorClient
 from reporter.link.config import ConfigError, WorkerConfig
-from reporter.link.exchange import NoAnswer
+from reporter.link.connection import NoAnswer, TimeLimits
 from reporter.link.gather import gather
 from reporter.link.heart import Heart
-from reporter.link.relay import Relay
-from reporter.link.request import (
+from reporter.link.messages import (
     PATH_PROGRESS_BY_NODE,
     PATH_PROGRESS_GLOBAL,
     PATH_RESULTS_BY_NODE,
     PATH_RESULTS_GLOBAL,
+    Beat,
+    Delivery,
+    Outcome,
+    Reply,
     global_result_url,
     node_result_url,
 )
-from reporter.link.sockets import TimeLimits
+from reporter.link.relay import Relay
 from reporter.link.source import ResultSource, SourceError
 from reporter.link.trust import TrustError
 from reporter.run.progress import Progress, combine

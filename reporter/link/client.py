@@ -1,7 +1,8 @@
 """A worker's client of its aggregator: results, progress, heartbeats. Synchronous, thread-safe.
 
-Which answers are tried again and when is in `policy.py`, how one exchange goes in `connection.py`,
-who is trusted in `trust.py`. Nothing here logs: what happens on the way goes to `on_event`.
+Which answers are tried again and when is in `delivery.py`, how one exchange goes in
+`connection.py`, who is trusted in `trust.py`. Nothing here logs: what happens on the way goes to
+`on_event`.
 """
 
 import json
@@ -15,11 +16,15 @@ from contextlib import closing, suppress
 from typing import Any, Self
 
 from reporter.common.certificate import not_after
-from reporter.link.answers import AggregatorAnswer, Beat, Delivery, Reply
 from reporter.link.config import WorkerConfig
-from reporter.link.delivery import Event, Left, Parcel, Patience, Stop, deliver
-from reporter.link.exchange import AggregatorConnection, KeptConnection, NoAnswer
-from reporter.link.request import (
+from reporter.link.connection import Connection, Left, NoAnswer, TimeLimits
+from reporter.link.delivery import UNTRUSTED_TRIES, Event, Patience, Stop, Tries, outcome_of
+from reporter.link.messages import (
+    Answer,
+    Beat,
+    Delivery,
+    Outcome,
+    Reply,
     Request,
     digest_header,
     disposition,
@@ -27,14 +32,11 @@ from reporter.link.request import (
     request,
     type_of_unreadable,
 )
-from reporter.link.sockets import TimeLimits
-from reporter.link.source import Content, ResultSource
-from reporter.link.trust import Trust
+from reporter.link.source import Content, ResultSource, SourceChanged
+from reporter.link.trust import Trust, TrustError
 from reporter.run.progress import Progress
 
 EXPIRY_WARNING_SECONDS = 3600.0
-_KEPT_FOR = 2.0
-"""Heartbeat intervals that a connection is kept idle; our aggregators keep it for three."""
 
 
 class AggregatorClient:
@@ -49,7 +51,7 @@ class AggregatorClient:
 
     - `retry`: a try of a delivery failed (`attempt`, `status`, `trouble`, `delay` in seconds);
     - `another_result_held`: the aggregator has one of this worker already (`ours`, `held`: hex);
-    - `checked_by_hand`: the aggregator's certificate has Sonobuoy's shape;
+    - `checked_by_hand`: the aggregator's certificate has Sonobuoy's shape; said once;
     - `certificate_expires`: within the hour, or has already (`seconds`); said once.
     """
 
@@ -67,27 +69,31 @@ class AggregatorClient:
         limits: TimeLimits | None = None,
     ) -> None:
         self.config = config
-        self._rng, self._wall = rng, wall
+        self._rng, self._wall, self._on_event = rng, wall, on_event
         self._patience = Patience(
             config.grace_seconds, clock=clock, stop=stop, sleep=sleep, ends=ends
         )
-        self._on_event = on_event
         self._limits = limits or TimeLimits()
         self._trust = Trust(config, wall=wall)
-        self._kept = KeptConnection(self._limits.idle)
+        self._key = config.plugin, config.node
+        self._idle: list[Connection] = []
+        self._closed = False
         self._in_order = threading.Lock()
         self._epoch, self._seq = os.urandom(8).hex(), 0
-        self._told_expiry = False
-        # The features that Sonobuoy's aggregator does not have; None before it has answered a
-        # heartbeat.
+        self._said: set[str] = set()
+        # What the aggregator can do beyond Sonobuoy's; None before it has answered a heartbeat.
         self._features: frozenset[str] | None = None
-        self._told_by_hand = False
         self._warn_of_expiry()  # hours before a delivery fails for it
+
+    def left(self) -> float:
+        """Return the seconds until all deliveries must be over; infinite before a stop."""
+        return self._patience.left()
 
     def close(self) -> None:
         """Close idle connections and give up deliveries in other threads."""
         self._patience.end()
-        self._kept.close()
+        self._closed = True
+        self._close_idle()
 
     def __enter__(self) -> Self:
         return self
@@ -95,27 +101,16 @@ class AggregatorClient:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def put_result(
-        self, source: ResultSource, *, result_format: str = "", budget: float | None = None
-    ) -> Delivery:
+    def put_result(self, source: ResultSource, *, result_format: str = "") -> Delivery:
         """Deliver the result, trying again while the aggregator waits for it.
 
         `result_format` names a format that the aggregator may know, so that it can tell whether the
-        result is a success (`ADAPTER_RESULT`). `budget` is the most seconds it may take. Raises
-        `TrustError`, and `SourceError` when the source cannot be read.
+        result is a success (`ADAPTER_RESULT`). Raises `TrustError`, and `SourceError` when the
+        source cannot be read.
         """
         with source.open() as content:
-
-            def put(left: Left) -> AggregatorAnswer:
-                content.measure()
-                headers = {
-                    "Content-Type": content.content_type,
-                    "Content-Disposition": disposition(source.name),
-                    **_named(result_format),
-                }
-                return self._put(content, headers, left)
-
-            return self._deliver(put, lambda: content.digest, budget)
+            headers = {"Content-Disposition": disposition(source.name), **_format(result_format)}
+            return self._deliver(lambda: self._upload(content, headers), lambda: content.digest)
 
     def report_error(
         self,
@@ -126,7 +121,6 @@ class AggregatorClient:
         evidence: Mapping[str, Any] | None = None,
         unreadable: str = "",
         result_format: str = "",
-        budget: float | None = None,
     ) -> Delivery:
         """Deliver an error report instead of a result: words for people, a token for programs.
 
@@ -141,34 +135,33 @@ class AggregatorClient:
         """
         facts = {**(evidence or {}), "error": text, "cause": cause}
         document = json.dumps(facts, ensure_ascii=False).encode("utf-8", "replace")
-        named = ResultSource.from_bytes(document, "error.json", "application/json")
+        words = ResultSource.from_bytes(document, "error.json", "application/json")
+        source = partial.carrying(words.name, document) if partial else words
         bare = ResultSource.from_bytes(
             json.dumps({"error": text}).encode(), "", type_of_unreadable(unreadable)
         )
-        source = partial.carrying(named.name, document) if partial else named
+        headers = {
+            "Content-Disposition": disposition(source.name),
+            "Result-Outcome": "error",
+            **_format(result_format),
+        }
         with source.open() as content, bare.open() as for_sonobuoy:
-            sent = [content]
+            digest = content.digest
 
-            def put(left: Left) -> AggregatorAnswer:
+            def put() -> Answer:
+                nonlocal digest
                 if self._features is None:
-                    answer = self._beat(left)
+                    answer = self._beat(self.left)
                     if answer.status not in {200, 404}:
                         return answer
                 if "outcome" in (self._features or ()):
-                    content.measure()
-                    headers = {
-                        "Content-Type": content.content_type,
-                        "Content-Disposition": disposition(source.name),
-                        "Result-Outcome": "error",
-                        **_named(result_format),
-                    }
-                    return self._put(content, headers, left)
+                    return self._upload(content, headers)
                 if not unreadable:
-                    return AggregatorAnswer(404, {}, b"the aggregator takes no error reports")
-                sent[0] = for_sonobuoy
-                return self._put(for_sonobuoy, {"Content-Type": for_sonobuoy.content_type}, left)
+                    return Answer(404, {}, b"the aggregator takes no error reports")
+                digest = for_sonobuoy.digest
+                return self._upload(for_sonobuoy, {})
 
-            return self._deliver(put, lambda: sent[0].digest, budget)
+            return self._deliver(put, lambda: digest)
 
     def post_progress(self, update: Progress | bytes) -> Reply:
         """Send one progress update, once; bytes are sent unchanged.
@@ -185,95 +178,137 @@ class AggregatorClient:
                 "Progress-Id": f"{self._epoch}/{self._seq}",
             }
             answer = self._exchange(
-                request(self.config, "POST", "progress", headers, body),
+                request("POST", "progress", self._key, headers, body),
                 _for_seconds(self._limits.progress),
             )
         return Reply(answer.status, answer.body, answer.headers.get("content-type", ""))
 
     def heartbeat(self) -> Beat:
         """Tell the aggregator that this worker is alive, once. Raises `NoAnswer`, `TrustError`."""
-        answer = self._beat(_for_seconds(self._limits.heartbeat))
+        answer = self._beat(lambda: math.inf)
         return Beat(answer.status, answer.interval, answer.features)
 
-    def _beat(self, left: Left) -> AggregatorAnswer:
-        within = _for_seconds(self._limits.heartbeat)
-        answer = self._exchange(
-            request(self.config, "GET", "health"), lambda: min(left(), within())
-        )
+    def _beat(self, left: Left) -> Answer:
+        limit = _for_seconds(self._limits.heartbeat)
+        answer = self._exchange(request("GET", "health", self._key), lambda: min(left(), limit()))
         if answer.status == 200:
             self._features = answer.features
-            if answer.interval is not None:
-                self._kept.seconds = max(self._limits.idle, _KEPT_FOR * answer.interval)
         elif answer.status == 404:
             self._features = frozenset()
         return answer
 
-    def _put(self, content: Content, headers: Mapping[str, str], left: Left) -> AggregatorAnswer:
+    def _deliver(self, put: Callable[[], Answer], digest: Callable[[], str]) -> Delivery:
+        """Try until the delivery is settled, or until another try cannot help.
+
+        The time that a busy aggregator takes counts only for the end of all deliveries. Raises
+        `TrustError` once the aggregator has failed to prove itself often enough, and what `put`
+        raises beside `NoAnswer`.
+        """
+        self._warn_of_expiry()
+        clock = self._patience.clock
+        tries = Tries(clock())
+        while True:
+            answer, began = None, clock()
+            try:
+                answer = put()
+            except TrustError as error:
+                tries, trouble = tries.mistrusted(), str(error)
+                if tries.untrusted >= UNTRUSTED_TRIES:
+                    raise
+            except (NoAnswer, SourceChanged) as error:
+                tries, trouble = tries.unanswered(clock() - began), str(error)
+            else:
+                busy, now, trouble = answer.busy, clock(), answer.line
+                tries = tries.turned_away(now) if busy else tries.answered(answer.status, now)
+                if outcome := outcome_of(answer.status):
+                    return self._settled(outcome, answer, tries.attempts, digest())
+            status = answer.status if answer else 0
+            delay = tries.delay(
+                clock(),
+                self._rng,
+                window=self.config.upload_window_seconds,
+                retry_after=answer.retry_after if answer else None,
+                left=self.left(),
+            )
+            if delay is None:
+                return Delivery(Outcome.GAVE_UP, status, tries.attempts, digest(), trouble)
+            facts = {"attempt": tries.attempts, "status": status}
+            self._on_event("retry", {**facts, "trouble": trouble, "delay": delay})
+            self._patience.pause(delay)
+
+    def _settled(self, outcome: Outcome, answer: Answer, attempts: int, ours: str) -> Delivery:
+        held = answer.digest
+        if outcome is Outcome.DUPLICATE and held not in {"", ours}:
+            self._on_event("another_result_held", {"ours": ours, "held": held})
+        text = "" if outcome is Outcome.ACCEPTED else answer.line
+        return Delivery(outcome, answer.status, attempts, ours, text, held)
+
+    def _upload(self, content: Content, headers: Mapping[str, str]) -> Answer:
+        """Make one try with what the source holds now."""
+        content.measure()
         framing = {
+            "Content-Type": content.content_type,
             "Content-Length": str(content.length),
             "Content-Digest": digest_header(content.digest),
         }
-        said = request(self.config, "PUT", "results", {**headers, **framing}, content.pieces())
+        put = request("PUT", "results", self._key, {**headers, **framing}, content.pieces())
         # Aggregators close the connection with the answer; a new one is never stale.
         with closing(self._connection()) as connection:
-            return self._converse(connection, said, left)
+            return self._converse(connection, put, self.left)
 
-    def _deliver(
-        self,
-        put: Callable[[Left], AggregatorAnswer],
-        digest: Callable[[], str],
-        budget: float | None,
-    ) -> Delivery:
-        self._warn_of_expiry()
-        return deliver(
-            Parcel(put, digest),
-            self._patience,
-            window=self.config.upload_window_seconds,
-            budget=budget,
-            rng=self._rng,
-            on_event=self._on_event,
-        )
-
-    def _connection(self) -> AggregatorConnection:
-        return AggregatorConnection(self.config.host, self.config.port, self._trust, self._limits)
-
-    def _exchange(self, said: Request, left: Left) -> AggregatorAnswer:
+    def _exchange(self, message: Request, left: Left) -> Answer:
         """Make one exchange on a kept connection, or on a new one."""
-        if connection := self._kept.take():
+        while True:
+            connection = self._kept() or self._connection()
             try:
-                answer = self._converse(connection, said, left)
+                answer = self._converse(connection, message, left)
             except NoAnswer as error:
                 # The aggregator may have closed it just when we began to speak.
                 if not error.stale:
                     raise
             else:
-                self._kept.give(connection)
+                self._idle.append(connection)
+                if self._closed:
+                    self._close_idle()
                 return answer
-        connection = self._connection()
-        answer = self._converse(connection, said, left)
-        self._kept.give(connection)
-        return answer
 
-    def _converse(
-        self, connection: AggregatorConnection, said: Request, left: Left
-    ) -> AggregatorAnswer:
-        answer = connection.exchange(said, left)
-        if self._trust.pinned and not self._told_by_hand:
-            self._told_by_hand = True
-            self._on_event("checked_by_hand", {})
+    def _kept(self) -> Connection | None:
+        """Return an idle connection that was still open a moment ago."""
+        with suppress(IndexError):
+            while not (connection := self._idle.pop()).is_connected:
+                connection.close()
+            return connection
+        return None
+
+    def _close_idle(self) -> None:
+        with suppress(IndexError):
+            while True:
+                self._idle.pop().close()
+
+    def _connection(self) -> Connection:
+        return Connection(self.config.host, self.config.port, self._trust.secure, self._limits)
+
+    def _converse(self, connection: Connection, message: Request, left: Left) -> Answer:
+        answer = connection.exchange(message, left)
+        if self._trust.by_hand:
+            self._say_once("checked_by_hand", {})
         return answer
 
     def _warn_of_expiry(self) -> None:
         left = math.inf
         with suppress(ValueError):  # a warning only: OpenSSL has accepted it
             left = not_after(self.config.client_cert) - self._wall()
-        if left < EXPIRY_WARNING_SECONDS and not self._told_expiry:
-            self._told_expiry = True
-            self._on_event("certificate_expires", {"seconds": left})
+        if left < EXPIRY_WARNING_SECONDS:
+            self._say_once("certificate_expires", {"seconds": left})
+
+    def _say_once(self, event: str, facts: dict[str, Any]) -> None:
+        if event not in self._said:
+            self._said.add(event)
+            self._on_event(event, facts)
 
 
-def _named(result_format: str) -> dict[str, str]:
-    return {"Result-Format": result_format} if result_format else {}
+def _format(name: str) -> dict[str, str]:
+    return {"Result-Format": name} if name else {}
 
 
 def _for_seconds(seconds: float) -> Left:

@@ -1,8 +1,10 @@
 """The settings of one worker: validated as a whole before the network is used.
 
-They come as keywords or from an environment (`environment.py`).
+They come as keywords, or from the variables that Sonobuoy gives its workers. Only the environment
+that is passed, `*_FILE` paths and `WORKER_CONFIG_FILE` are read.
 """
 
+import json
 import math
 import re
 from collections.abc import Callable, Mapping, MutableMapping
@@ -11,12 +13,42 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
+from reporter.common.defaults import is_service_link, service_link_ignored
 from reporter.common.text import is_host
 from reporter.errors import ReporterError
 from reporter.link import pem
-from reporter.link.environment import GLOBAL, VARIABLES, read
+from reporter.link.messages import GLOBAL
+
+DELAY_SECONDS = 5.0
 
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
+_PEMS = ("ca_cert", "client_cert", "client_key")
+# Field, variable, name in WORKER_CONFIG_FILE.
+_SETTINGS = (
+    ("aggregator_url", "AGGREGATOR_URL", "aggregatorurl"),
+    ("plugin", "RESULT_TYPE", "resulttype"),
+    ("node", "NODE_NAME", "nodename"),
+    ("results_dir", "SONOBUOY_RESULTS_DIR", "resultsdir"),
+    ("progress_port", "SONOBUOY_PROGRESS_PORT", "progressport"),
+    ("done_file_delay", "SONOBUOY_DONE_FILE_DELAY", ""),
+    ("namespace", "SONOBUOY_NS", ""),
+    ("plugin_pod", "SONOBUOY_PLUGIN_POD", ""),
+    ("worker_container", "SONOBUOY_WORKER_CONTAINER", ""),
+    ("heartbeat_seconds", "WORKER_HEARTBEAT_SECONDS", ""),
+    ("upload_window_seconds", "WORKER_UPLOAD_WINDOW_SECONDS", ""),
+    ("grace_seconds", "WORKER_GRACE_SECONDS", ""),
+    ("ca_cert", "CA_CERT", "cacert"),
+    ("client_cert", "CLIENT_CERT", "clientcert"),
+    ("client_key", "CLIENT_KEY", "clientkey"),
+)
+VARIABLES = {name: variable for name, variable, _ in _SETTINGS}
+_NUMBERS: dict[str, tuple[Callable[[str], float], float, float]] = {
+    "progress_port": (int, 1, 65535),
+    "done_file_delay": (float, 0, math.inf),
+    "heartbeat_seconds": (float, 0, 3600),
+    "upload_window_seconds": (float, 0, 3600),
+    "grace_seconds": (float, 1, 86400),
+}
 
 
 class ConfigError(ReporterError):
@@ -60,8 +92,7 @@ class WorkerConfig:
     ignored: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        given = {f.name: getattr(self, f.name) for f in fields(self)}
-        checked, problems = _check(given)
+        checked, problems = _checked({f.name: getattr(self, f.name) for f in fields(self)})
         if problems:
             raise ConfigError(problems)
         for name, value in checked.items():
@@ -82,10 +113,10 @@ class WorkerConfig:
 
         Raises `ConfigError` with all problems.
         """
-        values, problems = read(environ, scope)
+        values, problems = _read(environ, scope)
         if drop_key and isinstance(environ, MutableMapping):
             environ.pop("CLIENT_KEY", None)
-        checked, more = _check(values)
+        checked, more = _checked(values)
         if problems or more:
             raise ConfigError(problems + more)
         return cls(**checked)
@@ -101,97 +132,183 @@ class WorkerConfig:
         return urlsplit(self.aggregator_url).port or 443
 
 
-def _check(given: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+def _read(environ: Mapping[str, str], scope: str) -> tuple[dict[str, Any], list[str]]:
+    """Return the fields that are set, `warnings` and `ignored` among them, and all problems.
+
+    Whether a value is valid is not checked here.
+    """
+    problems: list[str] = []
+    warnings: list[str] = []
+    ignored: list[str] = []
+    from_file = _config_file(environ.get("WORKER_CONFIG_FILE", ""), problems)
+    values: dict[str, Any] = {}
+    for name, variable, key in _SETTINGS:
+        text = environ.get(variable, "")
+        if is_service_link(variable, text):
+            ignored.append(service_link_ignored(variable, text))
+            text = ""
+        unread = len(problems)
+        if name in _PEMS:
+            text = _text_or_file(environ, variable, problems)
+        if value := text or from_file.get(key, ""):
+            values[name] = value
+        elif name in _PEMS and len(problems) == unread:
+            problems.append(f"{variable}: is required (PEM text), or {variable}_FILE")
+        elif name in ("aggregator_url", "plugin"):
+            problems.append(f"{variable}: is required")
+    if scope == GLOBAL:
+        values["node"] = GLOBAL
+    elif "node" not in values:
+        problems.append("NODE_NAME: is required for the worker of a node")
+    elif values["node"] == GLOBAL:
+        problems.append(f"NODE_NAME: {GLOBAL!r} is reserved")
+        del values["node"]
+    if "done_file_delay" in values:
+        values["done_file_delay"] = _delay(values["done_file_delay"], warnings)
+    for name, (number, *_) in _NUMBERS.items():
+        try:
+            if name in values:
+                values[name] = number(values[name])
+        except ValueError:
+            problems.append(f"{VARIABLES[name]}: {values.pop(name)[:40]!r} is not a number")
+    return {**values, "warnings": tuple(warnings), "ignored": tuple(ignored)}, problems
+
+
+def _config_file(path: str, problems: list[str]) -> dict[str, str]:
+    if not path:
+        return {}
+    try:
+        document = json.loads(Path(path).read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        problems.append(f"WORKER_CONFIG_FILE: cannot be read: {_plain(error)}")
+        return {}
+    if not isinstance(document, dict):
+        problems.append("WORKER_CONFIG_FILE: is not a JSON object")
+        return {}
+    found = {str(key).lower(): value for key, value in document.items() if value is not None}
+    values = {}
+    for key in sorted(({key for *_, key in _SETTINGS} - {""}) & found.keys()):
+        if isinstance(found[key], str | int) and not isinstance(found[key], bool):
+            values[key] = str(found[key])
+        else:
+            problems.append(f"WORKER_CONFIG_FILE: {key} is not a string")
+    return values
+
+
+def _text_or_file(environ: Mapping[str, str], variable: str, problems: list[str]) -> str:
+    text, path = environ.get(variable, ""), environ.get(f"{variable}_FILE", "")
+    if text and path:
+        problems.append(f"{variable}_FILE: must not be set together with {variable}")
+    elif path:
+        try:
+            return Path(path).read_text()
+        except (OSError, ValueError) as error:
+            problems.append(f"{variable}_FILE: cannot be read: {_plain(error)}")
+    return text
+
+
+def _plain(error: Exception) -> str:
+    # The bytes of a file that could not be decoded may be the key's.
+    if isinstance(error, OSError):
+        return error.strerror or type(error).__name__
+    return "invalid content"
+
+
+_DURATION = re.compile(r"[+-]?(?:0|(?:(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+)")
+_PART = re.compile(r"(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)")
+_UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "h": 3600}
+_LONGEST = 2**63 * 1e-9  # Go counts nanoseconds in 64 bits
+
+
+def duration(text: str) -> float | None:
+    """Read a Go duration (`5s`, `1m30s`, `250ms`, `0`) as seconds; None if it is not one."""
+    text = text.strip()
+    if not _DURATION.fullmatch(text):
+        return None
+    seconds = sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text))
+    if seconds >= _LONGEST:
+        return None
+    return -seconds if text.startswith("-") else seconds
+
+
+def _delay(text: str, warnings: list[str]) -> float:
+    seconds = duration(text)
+    if seconds is not None and seconds >= 0:
+        return seconds
+    warnings.append(
+        f"SONOBUOY_DONE_FILE_DELAY: {text[:40]!r} is not a duration; using {DELAY_SECONDS:g}s"
+    )
+    return DELAY_SECONDS
+
+
+def _checked(given: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """Check the fields that are given; return them as they are to be used, and all problems."""
     values, problems = dict(given), []
-    warnings = list(values.get("warnings", ()))
-
-    def wrong(name: str, text: str) -> None:
-        problems.append(f"{VARIABLES[name]}: {text}")
-
-    if "aggregator_url" in values:
-        try:
-            values["aggregator_url"] = _address(values["aggregator_url"])
-        except ValueError as error:
-            wrong("aggregator_url", str(error))
-    if "plugin" in values and not _NAME.fullmatch(values["plugin"]):
-        wrong("plugin", f"{values['plugin'][:80]!r} is not a valid plugin name ({_NAME.pattern})")
-    if "node" in values and not _is_segment(values["node"]):
-        wrong("node", f"{values['node'][:80]!r} is not a valid node name")
-    for name, low, high in _BOUNDS:
+    sound = set()
+    for name, cleaned in _CLEANED.items():
+        if name in values:
+            try:
+                values[name] = cleaned(values[name])
+                sound.add(name)
+            except ValueError as error:
+                problems.append(f"{VARIABLES[name]}: {error}")
+    for name, (_, low, high) in _NUMBERS.items():
         value = values.get(name)
         if value is not None and not low <= value <= high:  # not a number is not either
-            wrong(name, f"{str(value)[:40]} is not between {low:g} and {high:g}")
-    if "results_dir" in values:
-        values["results_dir"] = Path(values["results_dir"])
-    if "ca_cert" in values:
+            problem = f"{str(value)[:40]} is not between {low:g} and {high:g}"
+            problems.append(f"{VARIABLES[name]}: {problem}")
+    if "ca_cert" in sound and (count := len(pem.certificates(given["ca_cert"]))) > 1:
+        warning = f"CA_CERT: the first of {count} certificates is used"
+        values["warnings"] = (*values.get("warnings", ()), warning)
+    if {"client_cert", "client_key"} <= sound:
         try:
-            first, *more = pem.certificates(values["ca_cert"])
-            pem.check_certificate(first)
+            pem.load_identity(pem.bare_context(), values["client_cert"], values["client_key"])
         except pem.PemError as error:
-            wrong("ca_cert", str(error))
-        else:
-            if more:
-                warnings.append(f"CA_CERT: the first of {1 + len(more)} certificates is used")
-            values["ca_cert"] = first
-    _check_identity(values, wrong)
-    values["warnings"] = tuple(warnings)
+            problems.append(f"CLIENT_KEY: {error}")
     return values, problems
 
 
-_BOUNDS = (
-    ("progress_port", 1, 65535),
-    ("done_file_delay", 0, math.inf),
-    ("heartbeat_seconds", 0, 3600),
-    ("upload_window_seconds", 0, 3600),
-    ("grace_seconds", 1, 86400),
-)
-
-
-def _check_identity(values: dict[str, Any], wrong: Callable[[str, str], None]) -> None:
-    sound = True
-    for name, find in (("client_cert", _chain), ("client_key", pem.private_key)):
-        if name not in values:
-            sound = False
-            continue
-        try:
-            values[name] = find(values[name])
-        except pem.PemError as error:
-            wrong(name, str(error))
-            sound = False
-    if sound:
-        try:
-            pem.load_identity(pem.bare_context(), [values["client_cert"]], values["client_key"])
-        except pem.PemError as error:
-            wrong("client_key", str(error))
-
-
-def _chain(text: str) -> str:
-    found = pem.certificates(text)
-    for certificate in found:
-        pem.check_certificate(certificate)
-    return "".join(found)
-
-
 def _address(url: str) -> str:
-    """Reduce an address to `https://host:port`. Raises ValueError."""
+    """Reduce an address to `https://host:port`."""
     wrong = ValueError(f"{url[:200]!r} is not https://host:port")
     try:
         parts = urlsplit(url.strip())
         host, port = parts.hostname or "", 443 if parts.port is None else parts.port
     except ValueError:
         raise wrong from None
-    if (
-        parts.scheme != "https"
-        or not is_host(host)
-        or not port
-        or re.search(r"[\x00-\x20\x7f%\\]", host)
-    ):
+    odd = re.search(r"[\x00-\x20\x7f%\\]", host)
+    if parts.scheme != "https" or not is_host(host) or not port or odd:
         raise wrong
     if parts.username is not None:
         raise ValueError("must not contain a user name")
     return f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
 
 
-def _is_segment(text: str) -> bool:
-    return bool(text) and text not in {".", ".."} and not re.search(r"[/\x00]", text)
+def _plugin(name: str) -> str:
+    if not _NAME.fullmatch(name):
+        raise ValueError(f"{name[:80]!r} is not a valid plugin name ({_NAME.pattern})")
+    return name
+
+
+def _node(name: str) -> str:
+    if name in {"", ".", ".."} or re.search(r"[/\x00]", name):
+        raise ValueError(f"{name[:80]!r} is not a valid node name")
+    return name
+
+
+def _certificates(text: str) -> str:
+    found = pem.certificates(text)
+    for certificate in found:
+        pem.check_certificate(certificate)
+    return "".join(found)
+
+
+_CLEANED: dict[str, Callable[[Any], Any]] = {
+    "aggregator_url": _address,
+    "plugin": _plugin,
+    "node": _node,
+    "results_dir": Path,
+    "ca_cert": lambda text: _certificates(pem.certificates(text)[0]),
+    "client_cert": _certificates,
+    "client_key": pem.private_key,
+}

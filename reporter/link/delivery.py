@@ -1,29 +1,100 @@
-"""The loop of a delivery: try, see what the answer means, wait, try again, stop.
-
-The meaning of an answer and the time to wait are in `policy.py`; what a try does is the caller's.
-"""
+"""When a delivery is tried again: what an answer means, how long to wait, how much time is left."""
 
 import math
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from reporter.link.answers import AggregatorAnswer, Delivery, Outcome
-from reporter.link.exchange import NoAnswer
-from reporter.link.policy import LEAST_TRY, Meaning, Tries, meaning
-from reporter.link.source import SourceChanged
-from reporter.link.trust import TrustError
+from reporter.common.retry import next_delay
+from reporter.link.messages import Outcome
 
+FIRST_STEP, LONGEST_STEP = 1.0, 15.0
+UNREACHABLE_SECONDS = 600.0
+"""Without any answer of 500 or above a delivery is tried so long: a Pod may be moving."""
+UNTRUSTED_TRIES = 3
+LEAST_TRY = 1.0
+"""A try that has less time than this before the caller's end is not worth beginning."""
 LEAVE_SECONDS = 2.0
 """Seconds of the grace period in which the process ends."""
-
 SLICE_SECONDS = 0.25
 """How often a wait after a stop looks whether its end has moved: what the last try may lose."""
+_AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504, 507})
 
-Left = Callable[[], float]
-"""Tells the seconds left; infinite without an end."""
 Event = Callable[[str, dict[str, Any]], None]
+
+
+def outcome_of(status: int) -> Outcome | None:
+    """Return what the status of an answer means for a delivery; None: try again.
+
+    Only 200 is a success: an aggregator answers 200 when the bytes are safe, so a 201 or 204 came
+    from something else. A redirect is final for the same reason.
+    """
+    if status in _AGAIN:
+        return None
+    return {200: Outcome.ACCEPTED, 409: Outcome.DUPLICATE}.get(status, Outcome.REFUSED)
+
+
+@dataclass(frozen=True, slots=True)
+class Tries:
+    """The tries of a delivery so far. Times are of one clock, in seconds."""
+
+    started: float
+    attempts: int = 0
+    untrusted: int = 0
+    refused_at: float | None = None
+    """The first answer of 500 or above: it opened the aggregator's retry window."""
+
+    def answered(self, status: int, now: float) -> "Tries":
+        """Return them with one more try, answered with this status."""
+        refused = now if status >= 500 and self.refused_at is None else self.refused_at
+        return replace(self, attempts=self.attempts + 1, refused_at=refused)
+
+    def unanswered(self, seconds: float) -> "Tries":
+        """Return them with one more try that had no answer after so many seconds.
+
+        These do not count: it may have waited its turn when the aggregator ended.
+        """
+        return replace(self, attempts=self.attempts + 1, started=self.started + seconds)
+
+    def turned_away(self, now: float) -> "Tries":
+        """Return them with one more try, for which a busy aggregator had no room.
+
+        That is not a failure, and what was before it does not count any more.
+        """
+        return replace(self, attempts=self.attempts + 1, started=now, refused_at=None)
+
+    def mistrusted(self) -> "Tries":
+        """Return them with one more handshake whose certificate is not trusted."""
+        return replace(self, attempts=self.attempts + 1, untrusted=self.untrusted + 1)
+
+    def last_start(self, window: float) -> float:
+        """When the last try may begin."""
+        end = self.started + UNREACHABLE_SECONDS
+        return end if self.refused_at is None else min(end, self.refused_at + window)
+
+    def delay(
+        self,
+        now: float,
+        rng: Callable[[], float],
+        *,
+        window: float,
+        retry_after: float | None = None,
+        left: float = math.inf,
+    ) -> float | None:
+        """Return the seconds to wait before the next try; nothing means give up.
+
+        `window` is how long the aggregator waits for a retry after its first refusal,
+        `retry_after` its wish, `left` the seconds until the caller's own end.
+        """
+        return next_delay(
+            self.attempts,
+            rng,
+            retry_after=retry_after,
+            remaining=min(self.last_start(window) - now, left - LEAST_TRY),
+            first=FIRST_STEP,
+            longest=LONGEST_STEP,
+        )
 
 
 class Stop(Protocol):
@@ -52,9 +123,8 @@ class Patience:
         sleep: Callable[[float], object],
         ends: Callable[[], float] | None = None,
     ) -> None:
-        self.clock, self._ends = clock, ends
-        self._grace, self._stop, self._sleep = grace, stop or threading.Event(), sleep
-        self._lock = threading.Lock()
+        self.clock, self._stop, self._sleep = clock, stop or threading.Event(), sleep
+        self._grace, self._ends = grace, ends or self._end_of_grace
         self._stopped_at: float | None = None
         self._over = False
 
@@ -62,112 +132,23 @@ class Patience:
         """Leave no time for anything more."""
         self._over = True
 
-    def pause(self, seconds: float, left: Left) -> None:
+    def pause(self, seconds: float) -> None:
         """Wait. A stop during the wait ends it; a stop before it does not, but may shorten it."""
         if not self._stop.is_set():
             self._stop.wait(seconds)
             return
         until = self.clock() + seconds
-        while (rest := min(until - self.clock(), left() - LEAST_TRY)) > 0:
+        while (rest := min(until - self.clock(), self.left() - LEAST_TRY)) > 0:
             if self._sleep(min(rest, SLICE_SECONDS)):
                 return
 
-    def until(self, end: float | None) -> Left:
-        """Return what gives the seconds left until `end`, or until the end of all deliveries."""
+    def left(self) -> float:
+        """Return the seconds left until the end of all deliveries; infinite before a stop."""
+        return 0.0 if self._over else self._ends() - self.clock()
 
-        def left() -> float:
-            if self._over:
-                return 0.0
-            now = self.clock()
-            within = math.inf if end is None else end - now
-            if self._ends is not None:
-                return min(within, self._ends() - now)
-            if not self._stop.is_set():
-                return within
-            with self._lock:
-                if self._stopped_at is None:
-                    self._stopped_at = now
-            return min(within, self._stopped_at + self._grace - LEAVE_SECONDS - now)
-
-        return left
-
-
-@dataclass(slots=True)
-class Parcel:
-    """What is being delivered. `put` makes one try; `digest` is of what it sends, in hex."""
-
-    put: Callable[[Left], AggregatorAnswer]
-    digest: Callable[[], str]
-
-
-def deliver(
-    parcel: Parcel,
-    patience: Patience,
-    *,
-    window: float,
-    budget: float | None,
-    rng: Callable[[], float],
-    on_event: Event,
-) -> Delivery:
-    """Try until the delivery is settled, or until another try cannot help.
-
-    `window` and `budget` in seconds; the time that a busy aggregator takes counts only for
-    `budget`. Raises `TrustError` once the aggregator has failed to prove itself often enough, and
-    what `parcel.put` raises beside `NoAnswer`.
-    """
-    started = patience.clock()
-    left = patience.until(None if budget is None else started + budget)
-    tries = Tries(started)
-    while True:
-        answer, began = None, patience.clock()
-        try:
-            answer = parcel.put(left)
-        except TrustError as error:
-            tries, trouble = tries.mistrusted(), str(error)
-            if tries.hopeless:
-                raise
-        except (NoAnswer, SourceChanged) as error:
-            tries, trouble = tries.failed(None, patience.clock()), str(error)
-        else:
-            refusal = None if answer.busy else answer.status
-            tries, trouble = tries.failed(refusal, patience.clock()), answer.line
-            if delivery := _settled(answer, tries.attempts, parcel.digest(), on_event):
-                return delivery
-        status = answer.status if answer else 0
-        busy = answer is not None and answer.busy
-        if busy:
-            tries = tries.excused(patience.clock() - began)
-        delay = tries.delay(
-            patience.clock(),
-            rng,
-            window=window,
-            retry_after=answer.retry_after if answer else None,
-            left=left(),
-        )
-        if delay is None:
-            return Delivery(Outcome.GAVE_UP, status, tries.attempts, parcel.digest(), trouble)
-        facts = {"attempt": tries.attempts, "status": status, "trouble": trouble, "delay": delay}
-        on_event("retry", facts)
-        began = patience.clock()
-        patience.pause(delay, left)
-        if busy:
-            tries = tries.excused(patience.clock() - began)
-
-
-def _settled(
-    answer: AggregatorAnswer, attempts: int, ours: str, on_event: Event
-) -> Delivery | None:
-    """Return what an answer ends the delivery with, or None if it does not end it."""
-    match meaning(answer.status):
-        case Meaning.ACCEPTED:
-            return Delivery(Outcome.ACCEPTED, answer.status, attempts, ours, "", answer.digest)
-        case Meaning.DUPLICATE:
-            if answer.digest and answer.digest != ours:
-                on_event("another_result_held", {"ours": ours, "held": answer.digest})
-            return Delivery(
-                Outcome.DUPLICATE, answer.status, attempts, ours, answer.line, answer.digest
-            )
-        case Meaning.FINAL:
-            return Delivery(Outcome.REFUSED, answer.status, attempts, ours, answer.line)
-        case Meaning.RETRY:
-            return None
+    def _end_of_grace(self) -> float:
+        if not self._stop.is_set():
+            return math.inf
+        # Two threads may see the stop first; they see it at the same time.
+        self._stopped_at = self._stopped_at or self.clock()
+        return self._stopped_at + self._grace - LEAVE_SECONDS

@@ -1,15 +1,16 @@
 """The done file, with which a plugin says that its result is there, and which file it is.
 
 The plugin chooses the path, and this process can read what the plugin must not have sent anywhere:
-its own environment holds a private key. So nothing outside the results directory is opened, and no
-link is followed while opening. When to look is not decided here.
+its own environment holds a private key. So what the path leads to is opened without being read,
+and is read only if the kernel says that it lies in the results directory. When to look is not
+decided here.
 """
 
 import errno
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,9 +21,9 @@ EMPTY = "empty_done_file"
 LONGEST = 4096
 """Bytes of a done file; no path is longer."""
 
-_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-# To pass through a directory the right to enter it is enough (O_PATH).
-_THROUGH = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# O_PATH only names a file: a device or a FIFO does not notice.
+_NAMED = os.O_PATH | os.O_CLOEXEC
+_READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
 class NoResult(ReporterError):
@@ -40,11 +41,11 @@ class NoResult(ReporterError):
 class Target:
     """What the done file names, open: a regular file, or a directory.
 
-    `path` is its resolved place inside of the results directory, `name` the last part of the path
-    as the plugin wrote it.
+    `path` is its place inside of the results directory, `opened` a path to the open descriptor,
+    `name` the last part of the path as the plugin wrote it.
     """
 
-    descriptor: int
+    opened: Path
     path: Path
     name: str
     directory: bool
@@ -61,39 +62,56 @@ def opened(results: Path) -> Iterator[Target | None]:
 
     Relative paths count from `results`, those that are not there from `/`. Raises NoResult.
     """
-    # Links above the directory belong to whoever made the mount, not to the plugin.
-    base = Path(os.path.realpath(results))
-    try:
-        root = os.open(base, _THROUGH)
-    except FileNotFoundError:
+    text = _read(results)
+    if text is None:
         yield None
         return
-    except OSError as error:
-        raise _bad_done_file(_reason(error)) from None
+    quoted = repr(text if len(text) <= 256 else text[:253] + "...")
     try:
-        text = _read(root)
-        if text is None:
-            yield None
-            return
-        path = _resolve(base, text)
+        named = _open(results, text)
+    except (OSError, ValueError) as error:
+        reason = _reason(error) if isinstance(error, OSError) else "no path"
+        raise NoResult(f"the result {quoted} is missing: {reason}", "no_result") from None
+    try:
+        # Links above the results belong to whoever made the mount, not to the plugin.
+        path, base = _place(named).readlink(), Path(os.path.realpath(results))
         name = os.path.basename(text.rstrip("/")) or path.name  # noqa: PTH119 - not a Path yet
-        descriptor = _open(root, path.relative_to(base), text, name)
+        if not path.is_relative_to(base):
+            raise NoResult(f"the result {quoted} is outside the results directory", "foreign_path")
+        kind = os.fstat(named).st_mode
+        if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):
+            unfit = f"the result {quoted} is neither a file nor a directory"
+            raise NoResult(unfit, "unreadable_result")
+        try:
+            descriptor = os.open(_place(named), _READ)
+        except OSError as error:
+            trouble = f"the result {quoted} cannot be read: {_reason(error)}"
+            raise NoResult(trouble, "unreadable_result", unreadable=name) from None
     finally:
-        os.close(root)
+        os.close(named)
     try:
-        directory = stat.S_ISDIR(os.fstat(descriptor).st_mode)
-        yield Target(descriptor, path, name, directory)
+        yield Target(_place(descriptor), path, name, stat.S_ISDIR(kind))
     finally:
         os.close(descriptor)
 
 
-def _read(root: int) -> str | None:
+def _open(results: Path, text: str) -> int:
+    with suppress(FileNotFoundError, NotADirectoryError):
+        return os.open(results / text, _NAMED)
+    return os.open(Path("/") / text, _NAMED)
+
+
+def _place(descriptor: int) -> Path:
+    return Path(f"/proc/self/fd/{descriptor}")
+
+
+def _read(results: Path) -> str | None:
     try:
-        file = os.open(NAME, _FILE, dir_fd=root)
+        # Not followed: the text of a linked file would go out as the name of the result.
+        file = os.open(results / NAME, _READ | os.O_NOFOLLOW)
     except FileNotFoundError:
         return None
     except OSError as error:
-        # Not followed either: the text of a linked file would go out as the name of the result.
         raise _bad_done_file(_reason(error)) from None
     try:
         if not stat.S_ISREG(os.fstat(file).st_mode):
@@ -113,57 +131,6 @@ def _read(root: int) -> str | None:
 
 def _bad_done_file(reason: str) -> NoResult:
     return NoResult(f"the done file cannot be read: {reason}", "unreadable_done_file")
-
-
-def _resolve(base: Path, text: str) -> Path:
-    path = base / text
-    if not os.path.isabs(text) and not _is_there(path):  # noqa: PTH117 - as the plugin wrote it
-        path = Path("/") / text
-    try:
-        resolved = Path(os.path.realpath(path, strict=True))
-    except (OSError, ValueError) as error:
-        reason = _reason(error) if isinstance(error, OSError) else "no path"
-        raise NoResult(f"the result {_shown(text)} is missing: {reason}", "no_result") from None
-    if not resolved.is_relative_to(base):
-        raise NoResult(
-            f"the result {_shown(text)} is outside the results directory", "foreign_path"
-        )
-    return resolved
-
-
-def _is_there(path: Path) -> bool:
-    try:
-        return os.path.lexists(path)
-    except ValueError:
-        return False
-
-
-def _open(root: int, relative: Path, text: str, name: str) -> int:
-    """Open it, one directory after the other. A part that is a link by now is refused."""
-    here = os.dup(root)
-    try:
-        *through, last = relative.parts or (".",)
-        for part in through:
-            below = os.open(part, _THROUGH, dir_fd=here)
-            os.close(here)
-            here = below
-        found = os.open(last, _FILE, dir_fd=here)
-    except OSError as error:
-        text = f"the result {_shown(text)} cannot be read: {_reason(error)}"
-        raise NoResult(text, "unreadable_result", unreadable=name) from None
-    finally:
-        os.close(here)
-    kind = os.fstat(found).st_mode
-    if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):
-        os.close(found)
-        text = f"the result {_shown(text)} is neither a file nor a directory"
-        raise NoResult(text, "unreadable_result")
-    return found
-
-
-def _shown(text: str) -> str:
-    """Quote a path: one line, no control characters, of bounded length."""
-    return repr(text if len(text) <= 256 else text[:253] + "...")
 
 
 def _reason(error: OSError) -> str:

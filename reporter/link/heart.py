@@ -5,12 +5,12 @@ Nothing waits for a heartbeat and none is sent again: the next one follows soon.
 
 import random
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 from reporter.errors import ReporterError
-from reporter.link.answers import Beat
-from reporter.link.background import Background
+from reporter.link.client import AggregatorClient
 from reporter.link.delivery import Event
 
 INTERVAL_SECONDS = 15.0
@@ -21,15 +21,33 @@ FINAL = (404, 410)
 _EVENTS = {0: "heartbeat_unanswered", **dict.fromkeys(FINAL, "heartbeats_end")}
 
 
-class Client(Protocol):
-    """The part of `AggregatorClient` that is used here."""
+class Background(ABC):
+    """Works on a thread of its own, from `start` to `close`."""
 
-    def heartbeat(self) -> Beat:
-        """Send one heartbeat and return the answer, or raise a ReporterError."""
+    def __init__(self, name: str, over: threading.Event | None = None) -> None:
+        self._over = over or threading.Event()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Begin nothing more."""
+        self._over.set()
+
+    def close(self) -> None:
+        """Stop, and wait for what is under way."""
+        self.stop()
+        self._thread.join()
+
+    @abstractmethod
+    def _run(self) -> None:
+        """Work, and wait on `_over` in the pauses."""
 
 
 class Heart(Background):
-    """Sends heartbeats on a thread of its own, from `start` to `close`.
+    """Sends heartbeats.
 
     The first comes after a random part of `interval` seconds, every other an interval +- 10 % after
     the one before, so that the workers of a run do not send theirs at the same time. The interval
@@ -44,7 +62,7 @@ class Heart(Background):
 
     def __init__(
         self,
-        client: Client,
+        client: AggregatorClient,
         *,
         interval: float = INTERVAL_SECONDS,
         on_event: Event = lambda _event, _facts: None,

@@ -3,11 +3,10 @@
 Standard library only. Nothing here ever repeats a key in a message.
 """
 
-import os
 import re
 import ssl
-from collections.abc import Sequence
-from typing import NamedTuple
+
+from reporter.common.private_file import as_file
 
 _BLOCK = re.compile(
     r"^-----BEGIN (?P<label>[A-Z0-9 ]+)-----[ \t]*\r?\n.*?^-----END (?P=label)-----[ \t\r]*$",
@@ -21,21 +20,14 @@ class PemError(ValueError):
     """A text that is not the expected PEM. The message is for people and repeats nothing of it."""
 
 
-class Block(NamedTuple):
-    """One block: its label and its text, newline at the end."""
-
-    label: str
-    text: str
-
-
-def blocks(text: str) -> list[Block]:
-    """List the PEM blocks of a text, in its order."""
-    return [Block(m["label"], m[0].rstrip() + "\n") for m in _BLOCK.finditer(text)]
+def blocks(text: str) -> list[tuple[str, str]]:
+    """List the PEM blocks of a text in its order: the label, and the block with a newline."""
+    return [(m["label"], m[0].rstrip() + "\n") for m in _BLOCK.finditer(text)]
 
 
 def certificates(text: str) -> list[str]:
     """List the certificates of a text. Raises `PemError` when there is none."""
-    found = [block.text for block in blocks(text) if block.label in _CERTIFICATES]
+    found = [block for label, block in blocks(text) if label in _CERTIFICATES]
     if not found:
         raise PemError("has no PEM block CERTIFICATE")
     return found
@@ -47,12 +39,12 @@ def private_key(text: str) -> str:
     Raises `PemError`.
     """
     found = blocks(text)
-    for block in found:
-        if block.label in _KEYS:
-            if "Proc-Type: 4,ENCRYPTED" in block.text:
+    for label, block in found:
+        if label in _KEYS:
+            if "Proc-Type: 4,ENCRYPTED" in block:
                 break
-            return block.text
-    if any("ENCRYPTED" in block.text for block in found):
+            return block
+    if any("ENCRYPTED" in block for _, block in found):
         raise PemError("is encrypted; a key without a passphrase is needed")
     raise PemError("has no PEM block EC PRIVATE KEY, PRIVATE KEY or RSA PRIVATE KEY")
 
@@ -79,28 +71,21 @@ def bare_context() -> ssl.SSLContext:
     return context
 
 
-def load_identity(context: ssl.SSLContext, chain: Sequence[str], key: str) -> None:
-    """Give a context its own certificate (leaf first) and key. Raises `PemError`.
-
-    Python's `ssl` reads keys from files only. A memory file has no name on any disk, and is gone
-    when this returns.
-    """
+def load_identity(context: ssl.SSLContext, chain: str, key: str) -> None:
+    """Give a context its own certificate (leaf first) and key. Raises `PemError`."""
     try:
-        text = ("".join(chain) + key).encode("ascii")
+        text = (chain + key).encode("ascii")
     except UnicodeEncodeError:
         raise PemError("cannot be used (not in ASCII)") from None
-    held = os.memfd_create("identity", os.MFD_CLOEXEC)
-    try:
-        os.write(held, text)
-        # Without an answer to the question for a passphrase OpenSSL would ask on the terminal.
-        context.load_cert_chain(f"/proc/self/fd/{held}", password="")
-    except ssl.SSLError as error:
-        reason = (error.reason or "").replace("_", " ").lower()
-        raise PemError(
-            _IDENTITY.get(reason, f"cannot be used ({reason or 'unreadable'})")
-        ) from None
-    finally:
-        os.close(held)
+    # Python's `ssl` reads keys from files only.
+    with as_file(text) as path:
+        try:
+            # Without an answer to the question for a passphrase OpenSSL asks on the terminal.
+            context.load_cert_chain(path, password="")
+        except ssl.SSLError as error:
+            reason = (error.reason or "").replace("_", " ").lower()
+            unknown = f"cannot be used ({reason or 'unreadable'})"
+            raise PemError(_IDENTITY.get(reason, unknown)) from None
 
 
 _IDENTITY = {

@@ -1,7 +1,9 @@
 """The relay: takes progress from a plugin on a loopback address and sends it to the aggregator.
 
-Updates are forwarded one at a time, in the order in which requests were complete. `forwarding.py`
-decides what is forwarded and what is sent again.
+Updates are forwarded one at a time, in the order in which requests were complete. The plugin is
+told what happened, so an update that was not accepted is not sent again later. The exception is the
+newest update that replaces all before it: until a newer one comes, it can only make the
+aggregator's view more accurate.
 """
 
 import random
@@ -9,11 +11,15 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+from typing import Any
 
 from reporter.common.http_request import Request, Response, refusal
 from reporter.common.http_server import NO_IPV6, Server, listen
-from reporter.link.delivery import Event
-from reporter.link.forwarding import Client, Forwarding
+from reporter.common.retry import next_delay
+from reporter.errors import InvalidPayload, ReporterError
+from reporter.link.client import AggregatorClient
+from reporter.link.delivery import FIRST_STEP, LONGEST_STEP, Event, outcome_of
+from reporter.run.progress import parse_progress
 
 PATH = "/progress"
 METHODS = ("POST", "PUT")
@@ -42,12 +48,13 @@ class Relay:
     - `relay_listens`: the port is ours (`port`);
     - `relay_gave_up`: a connection was dropped because of an unexpected error (`trouble`);
     - `relay_port_taken`: another process has it (`port`, `trouble`);
-    - `progress_not_delivered` and `progress_unwanted`: see `Forwarding`.
+    - `progress_not_delivered`: the aggregator was not reached (`trouble`);
+    - `progress_unwanted`: it answers 404, as Sonobuoy's does for the worker of a node (`status`).
     """
 
     def __init__(
         self,
-        client: Client,
+        client: AggregatorClient,
         port: int,
         *,
         on_event: Event = lambda _event, _facts: None,
@@ -56,11 +63,14 @@ class Relay:
         retry_port: float = RETRY_PORT_SECONDS,
         patience: float = READ_SECONDS,
     ) -> None:
-        self._forwarding = Forwarding(client, on_event=on_event, rng=rng, clock=clock)
-        self._wanted_port, self._on_event, self._clock = port, on_event, clock
+        self._client, self._wanted_port, self._on_event = client, port, on_event
+        self._clock, self._rng = clock, rng
         self._retry_port, self._patience = retry_port, patience
         self._listen_at: float | None = None
-        self._taken_said = False
+        self._kept: bytes | None = None
+        self._resend_at: float | None = None
+        self._tries = 0
+        self._said: set[str] = set()
         self.listening = threading.Event()
         """Set while the port is ours."""
         self.port = port
@@ -71,7 +81,7 @@ class Relay:
         self._server = Server(
             "relay",
             at_head,
-            self._forwarding.take,
+            self._forward,
             most=MOST_CONNECTIONS,
             patience=self._patience,
             most_ignored=_MOST_IGNORED_BYTES,
@@ -91,17 +101,16 @@ class Relay:
         self._server.close()
         self.listening.clear()
         if last_try:
-            self._forwarding.resend()
+            self._resend()
 
     def _tick(self) -> float | None:
         """Do what is due on the server's thread; return when more is due."""
         now = self._clock()
         if self._listen_at is not None and self._listen_at <= now:
             self._listen()
-        resend_at = self._forwarding.resend_at
-        if resend_at is not None and resend_at <= now:
-            self._forwarding.resend()
-        moments = (self._listen_at, self._forwarding.resend_at)
+        if self._resend_at is not None and self._resend_at <= now:
+            self._resend()
+        moments = (self._listen_at, self._resend_at)
         return min((moment for moment in moments if moment is not None), default=None)
 
     def _listen(self) -> None:
@@ -123,12 +132,56 @@ class Relay:
             for listener in listeners:
                 listener.close()
             self._listen_at = self._clock() + self._retry_port
-            if not self._taken_said:
-                self._taken_said = True
-                self._on_event("relay_port_taken", {"port": port, "trouble": str(error)})
+            self._say_once("relay_port_taken", port=port, trouble=str(error))
             return
         for listener in listeners:
             self._server.add(listener)
         self.port = port
         self.listening.set()
         self._on_event("relay_listens", {"port": port})
+
+    def _forward(self, body: bytes) -> Response:
+        """Forward an update of the plugin and return what the plugin is told."""
+        # Whatever comes now is newer; a kept one sent after it could undo it.
+        self._keep(None)
+        answer, again = self._send(body)
+        if again and _replaces(body):
+            self._keep(body)
+        return answer
+
+    def _resend(self) -> None:
+        if self._kept is not None:
+            _, again = self._send(self._kept)
+            self._keep(self._kept if again else None)
+
+    def _keep(self, body: bytes | None) -> None:
+        """Keep an update to be sent again in a while, or none."""
+        self._kept, self._resend_at = body, None
+        self._tries = self._tries + 1 if body is not None else 0
+        if body is not None:
+            delay = next_delay(self._tries, self._rng, first=FIRST_STEP, longest=LONGEST_STEP)
+            self._resend_at = self._clock() + (delay or 0.0)
+
+    def _send(self, body: bytes) -> tuple[Response, bool]:
+        """Return what the plugin is told, and whether another try may succeed."""
+        try:
+            reply = self._client.post_progress(body)
+        except ReporterError as error:
+            self._say_once("progress_not_delivered", trouble=str(error))
+            return Response(500), True
+        if reply.status == 404:
+            self._say_once("progress_unwanted", status=404)
+        again = outcome_of(reply.status) is None
+        return Response(reply.status, reply.body, reply.content_type), again
+
+    def _say_once(self, event: str, **facts: Any) -> None:
+        if event not in self._said:
+            self._said.add(event)
+            self._on_event(event, facts)
+
+
+def _replaces(body: bytes) -> bool:
+    try:
+        return not parse_progress(body).appending
+    except InvalidPayload:
+        return False

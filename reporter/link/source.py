@@ -7,7 +7,6 @@ measured, or the try fails.
 import hashlib
 import io
 import os
-import struct
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
@@ -15,21 +14,10 @@ from pathlib import Path, PurePath
 from typing import BinaryIO, Self
 
 from reporter.errors import ReporterError
+from reporter.link.messages import GZIP, UNKNOWN, content_type_of
 
-GZIP = "application/gzip"
-UNKNOWN = "application/octet-stream"
 PIECE = 64 * 1024
 """Bytes that are read and sent at a time."""
-
-_TYPES = {
-    ".gz": GZIP,
-    ".tgz": GZIP,
-    ".json": "application/json",
-    ".xml": "text/xml; charset=utf-8",
-    ".txt": "text/plain; charset=utf-8",
-}
-_TAR_BLOCK = 512
-_CHECKSUM = slice(148, 156)
 
 
 class SourceError(ReporterError):
@@ -73,13 +61,19 @@ class ResultSource:
 
     @classmethod
     def from_directory(
-        cls, path: str | os.PathLike[str], *, exclude: Collection[Path] = ()
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        exclude: Collection[Path] = (),
+        writable: Path | None = None,
     ) -> "ResultSource":
         """Send a directory as `results.tar.gz`: its directories and regular files, no links.
 
-        `exclude` are full paths to leave out. The archive is written to a nameless temporary file.
+        `exclude` are full paths to leave out. The archive is written to a nameless temporary file,
+        where the system has no place for one in `writable`, or in the directory itself.
         """
-        return _Directory(Path(path).absolute(), exclude)
+        root = Path(path).absolute()
+        return _Directory(root, exclude, writable or root)
 
     def carrying(self, name: str, data: bytes) -> "ResultSource":
         """Return the same with one more file in it; only a directory can have one.
@@ -103,30 +97,35 @@ class ResultSource:
 
 class _Directory(ResultSource):
     def __init__(
-        self, root: Path, exclude: Collection[Path], beside: Mapping[str, bytes] | None = None
+        self,
+        root: Path,
+        exclude: Collection[Path],
+        writable: Path,
+        beside: Mapping[str, bytes] | None = None,
     ) -> None:
         super().__init__("results.tar.gz", self._packed, GZIP)
-        self._root, self._exclude, self._beside = root, exclude, beside or {}
+        self._root, self._exclude, self._writable = root, exclude, writable
+        self._beside = beside or {}
 
     def carrying(self, name: str, data: bytes) -> ResultSource:
-        return _Directory(self._root, self._exclude, {**self._beside, name: data})
+        beside = {**self._beside, name: data}
+        return _Directory(self._root, self._exclude, self._writable, beside)
 
     def _packed(self) -> BinaryIO:
-        # With it come gzip and tarfile, which a worker of single files does without.
+        # With it comes tarfile, which a worker of single files does without.
         from reporter.link import tree_archive
 
-        directory = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        # What is sent along must not meet a file of the same name.
+        prefix = "output/" if self._beside else ""
+        out = tree_archive.spool(self._writable)
         try:
-            return tree_archive.packed(
-                directory,
-                self._root,
-                self._exclude,
-                # The files that are sent along must not meet one of the same name.
-                prefix="output/" if self._beside else "",
-                beside=self._beside,
+            tree_archive.pack(
+                self._root, out, exclude=self._exclude, prefix=prefix, beside=self._beside
             )
-        finally:
-            os.close(directory)
+        except BaseException:
+            out.close()
+            raise
+        return out
 
 
 class Content:
@@ -190,28 +189,18 @@ class Content:
 
     def _kind(self) -> str:
         kind = content_type_of(self._name)
-        if kind == GZIP and not _holds_tar(next(self._read(), b"")):
-            return UNKNOWN
-        return kind
-
-
-def content_type_of(name: str) -> str:
-    """Return the content type by the last extension of a file name."""
-    return _TYPES.get(PurePath(name).suffix.lower(), UNKNOWN)
+        return UNKNOWN if kind == GZIP and not _holds_tar(next(self._read(), b"")) else kind
 
 
 def _holds_tar(start: bytes) -> bool:
     """Return whether a gzip file holds a tar archive, by its first bytes."""
+    import tarfile
+
     try:
-        block = zlib.decompressobj(wbits=31).decompress(start, _TAR_BLOCK)
-        if len(block) < _TAR_BLOCK:
-            return False
-        if not any(block):
+        block = zlib.decompressobj(wbits=31).decompress(start, tarfile.BLOCKSIZE)
+        if block == bytes(tarfile.BLOCKSIZE):
             return True  # an empty archive is two blocks of zeros
-        stated = int(block[_CHECKSUM].split(b"\0")[0].strip() or b"0", 8)
-    except (zlib.error, ValueError):
+        tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
+    except (zlib.error, tarfile.HeaderError):
         return False
-    blank = bytearray(block)
-    blank[_CHECKSUM] = b" " * 8
-    # Old writers summed the bytes as signed ones.
-    return stated in {sum(blank), sum(struct.unpack(f"{_TAR_BLOCK}b", blank))}
+    return True

@@ -2,17 +2,16 @@
 
 The run's CA is the only anchor and the host's name is checked. There is one exception, tried only
 after OpenSSL has said "self-signed": Sonobuoy gives its CA and its leaves the same subject, which
-OpenSSL cannot tell apart. Such a leaf is verified here and then pinned. Only that needs
-`cryptography`, which is imported then. Sockets are opened elsewhere.
+OpenSSL cannot tell apart. Such a leaf is verified here, and then is the only one that may answer.
+Only that needs `cryptography`, which is imported then. Sockets are opened elsewhere.
 """
 
 import ssl
-import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from reporter.errors import ReporterError
 from reporter.link import pem
@@ -21,103 +20,61 @@ if TYPE_CHECKING:
     from cryptography import x509
 
     from reporter.link.config import WorkerConfig
+    from reporter.link.connection import Dial
 
 SELF_SIGNED = 18
 """OpenSSL's X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT."""
-
-Secured = TypeVar("Secured", bound=ssl.SSLSocket)
+_UNTRUSTED = "the aggregator's certificate is not trusted"
 
 
 class TrustError(ReporterError):
     """The peer cannot prove that it is the aggregator of this run. No request was sent to it."""
 
 
-class _Pinned(NamedTuple):
-    leaf: bytes
-    context: ssl.SSLContext
-
-
 class Trust:
-    """What one client trusts; safe to share between threads.
-
-    `wall` gives Unix seconds.
-    """
+    """What one client trusts; safe to share between threads. `wall` gives Unix seconds."""
 
     def __init__(self, config: "WorkerConfig", *, wall: Callable[[], float] = time.time) -> None:
         self._config, self._wall = config, wall
         self._normal = self._context()
         self._normal.load_verify_locations(cadata=config.ca_cert)
-        self._lock = threading.Lock()
-        self._pinned: _Pinned | None = None
+        self.by_hand = False
+        """Whether an aggregator's certificate had Sonobuoy's shape and was verified here."""
 
-    @property
-    def pinned(self) -> bool:
-        """Whether the aggregator's certificate has Sonobuoy's shape and was checked by hand."""
-        return self._pinned is not None
-
-    def secure(self, dial: Callable[[ssl.SSLContext], Secured]) -> Secured:
+    def secure(self, dial: "Dial") -> ssl.SSLSocket:
         """Return a connection to the aggregator, on which nothing has been sent yet.
 
-        `dial` makes a new connection and shakes hands by the context given. Raises `TrustError`,
-        and what `dial` raises.
+        Raises `TrustError`, and what `dial` raises.
         """
-        if pinned := self._pinned:
-            if (connection := _dial_pinned(pinned, dial)) is not None:
-                return connection
-            # Another aggregator, or a new certificate: begin from the start, once.
-            with self._lock:
-                if self._pinned is pinned:
-                    self._pinned = None
         try:
             return dial(self._normal)
         except ssl.SSLCertVerificationError as error:
             if error.verify_code != SELF_SIGNED:
-                raise TrustError(
-                    f"the aggregator's certificate is not trusted: {error.verify_message}"
-                ) from error
-        leaf = self._look(dial)
+                raise TrustError(f"{_UNTRUSTED}: {error.verify_message}") from error
+        looking = self._context()
+        looking.check_hostname = False
+        looking.verify_mode = ssl.CERT_NONE
+        with dial(looking) as unsafe:
+            leaf = unsafe.getpeercert(binary_form=True) or b""
         check_by_hand(leaf, self._config.ca_cert, self._config.host, self._wall())
-        pinned = self._pin(leaf)
-        if (connection := _dial_pinned(pinned, dial)) is None:
-            raise TrustError("the aggregator's certificate is not trusted: it keeps changing")
-        with self._lock:
-            self._pinned = pinned
-        return connection
-
-    def _look(self, dial: Callable[[ssl.SSLContext], Secured]) -> bytes:
-        """Take the peer's certificate; send nothing."""
-        context = self._context()
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-        connection = dial(context)
-        try:
-            return connection.getpeercert(binary_form=True) or b""
-        finally:
-            connection.close()
-
-    def _pin(self, leaf: bytes) -> _Pinned:
-        context = self._context()
+        pinned = self._context()
         # The leaf itself is the anchor, though it is no CA.
-        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
-        context.load_verify_locations(cadata=leaf)
-        return _Pinned(leaf, context)
+        pinned.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+        pinned.load_verify_locations(cadata=leaf)
+        try:
+            connection = dial(pinned)
+        except ssl.SSLCertVerificationError as error:
+            raise TrustError(f"{_UNTRUSTED}: it keeps changing") from error
+        if connection.getpeercert(binary_form=True) != leaf:
+            connection.close()
+            raise TrustError(f"{_UNTRUSTED}: it keeps changing")
+        self.by_hand = True
+        return connection
 
     def _context(self) -> ssl.SSLContext:
         context = pem.bare_context()
-        pem.load_identity(context, [self._config.client_cert], self._config.client_key)
+        pem.load_identity(context, self._config.client_cert, self._config.client_key)
         return context
-
-
-def _dial_pinned(pinned: _Pinned, dial: Callable[[ssl.SSLContext], Secured]) -> Secured | None:
-    """Connect to the owner of the pinned certificate; nothing when it is somebody else."""
-    try:
-        connection = dial(pinned.context)
-    except ssl.SSLCertVerificationError:
-        return None
-    if connection.getpeercert(binary_form=True) == pinned.leaf:
-        return connection
-    connection.close()
-    return None
 
 
 def check_by_hand(leaf: bytes, authority: str, host: str, now: float) -> None:
@@ -139,7 +96,7 @@ def check_by_hand(leaf: bytes, authority: str, host: str, now: float) -> None:
     except Exception as error:  # whatever a foreign certificate makes the library raise
         doubt = f"it cannot be read ({type(error).__name__})"
     if doubt:
-        raise TrustError(f"the aggregator's certificate is not trusted: {doubt}")
+        raise TrustError(f"{_UNTRUSTED}: {doubt}")
 
 
 def _doubt(

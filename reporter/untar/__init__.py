@@ -4,10 +4,9 @@ Standard library only. Everything here blocks. `check` reads an archive in full 
 what it accepts, `extract` can unpack; `Archive` gives one member after the other.
 """
 
-from reporter.untar.archive import Archive
-from reporter.untar.check import Checked, check
+from reporter.untar.archive import Archive, Checked, check
 from reporter.untar.extract import Extracted, extract
-from reporter.untar.values import ACCEPTED, BadArchive, Caps, Kind, Member, NotTar, Source
+from reporter.untar.members import ACCEPTED, BadArchive, Caps, Kind, NotTar
 
 __all__ = [
     "ACCEPTED",
@@ -17,9 +16,7 @@ __all__ = [
     "Checked",
     "Extracted",
     "Kind",
-    "Member",
     "NotTar",
-    "Source",
     "check",
     "extract",
 ]

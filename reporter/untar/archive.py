@@ -1,54 +1,45 @@
 """Reading tar: from a file to members, one after the other. Creates nothing.
 
 Ustar, pax (path, linkpath, size) and GNU long names, which is what the tools that people pack with
-write. A reader of our own because `tarfile` reads whole extended headers into memory, follows what
-they say without caps, and on interpreters in use has filters that can be passed by.
+write. `tarfile` parses single headers; it does not walk the archive: it reads extended headers of
+any size into memory, takes time in the square of their length on interpreters in use
+(CVE-2024-6232), ends in silence at a damaged header, and has filters that can be passed by.
 """
 
+import tarfile
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Final
 
-from reporter.untar import tar_header
-from reporter.untar.gunzip import Inflated
-from reporter.untar.names import Names
-from reporter.untar.values import BadArchive, Caps, Kind, Member, NotTar, Source
+from reporter.untar.members import (
+    BadArchive,
+    Caps,
+    Kind,
+    Member,
+    Names,
+    NotTar,
+    components,
+    printable,
+)
+from reporter.untar.stream import Inflated, Source
 
-_BLOCK: Final = 512
-_ZERO: Final = bytes(_BLOCK)
-_EXTENDED: Final = b"xXgLK"
+_BLOCK: Final = tarfile.BLOCKSIZE
+_EXTENDED: Final = {b"x": b"", b"X": b"", b"g": b"", b"L": b"path", b"K": b"linkpath"}
 _IN_A_ROW: Final = 8  # a member has at most a pax header and two GNU names before it
-
-
 _KINDS: Final = {
-    b"0": Kind.FILE,
-    b"7": Kind.FILE,
-    b"1": Kind.LINK,
-    b"2": Kind.LINK,
-    b"3": Kind.OTHER,
-    b"4": Kind.OTHER,
-    b"5": Kind.DIRECTORY,
-    b"6": Kind.OTHER,
-}
-_WORDS: Final = {
-    b"1": "hard link",
-    b"2": "symbolic link",
-    b"3": "character device",
-    b"4": "block device",
-    b"6": "FIFO",
+    tarfile.REGTYPE: (Kind.FILE, ""),
+    tarfile.AREGTYPE: (Kind.FILE, ""),
+    tarfile.CONTTYPE: (Kind.FILE, ""),
+    tarfile.DIRTYPE: (Kind.DIRECTORY, ""),
+    tarfile.LNKTYPE: (Kind.LINK, "hard link"),
+    tarfile.SYMTYPE: (Kind.LINK, "symbolic link"),
+    tarfile.CHRTYPE: (Kind.OTHER, "character device"),
+    tarfile.BLKTYPE: (Kind.OTHER, "block device"),
+    tarfile.FIFOTYPE: (Kind.OTHER, "FIFO"),
 }
 _NO_CONTENT: Final = b"123456"
-
-
-@dataclass
-class _Extended:
-    """What the headers before a member say about it."""
-
-    pax: dict[bytes, bytes] = field(default_factory=dict)
-    name: bytes | None = None
-    target: bytes | None = None
-    count: int = 0
 
 
 class Archive:
@@ -70,8 +61,7 @@ class Archive:
         limit = self._most + caps.free_bytes
         self._stream = Inflated(source, limit, clock() + caps.seconds, clock)
         self._names = Names(caps.members)
-        self._left = self._padding = 0
-        self._bytes = self._members = 0
+        self._left = self._bytes = self._members = 0
         self._ended = False
 
     @property
@@ -82,84 +72,84 @@ class Archive:
     def content(self) -> Iterator[memoryview]:
         """The content of the member that was yielded last, in pieces."""
         left, self._left = self._left, 0
-        return self._stream.pieces(left)
+        for piece in self._stream.pieces(left):
+            left -= len(piece)
+            yield piece
+        if left:
+            raise BadArchive("the archive ends in the middle of a file")
 
     def __iter__(self) -> Iterator[Member]:
         """Yield each member in turn; what is not read of its content is passed over."""
-        first = True
-        while (header := self._header(first)) is not None:
-            first = False
-            extended = _Extended()
-            while header[156:157] in _EXTENDED:
-                self._extend(extended, header)
-                following = self._header(first)
-                if following is None:
-                    raise BadArchive("the archive ends after an extended header")
-                header = following
-            member = self._member(header, extended)
-            yield replace(member, again=True) if self._names.add(member) else member
-            self._skip_rest()
+        while (member := self._next()) is not None:
+            self._left = member.size
+            yield member
+            for _ in self.content():
+                pass
+            # It may be missing after the last member: some writers stop with the content.
+            self._stream.take(-member.size % _BLOCK)
         self._stream.drain()
         if self._stream.trailing_garbage and not self._ended:
             raise BadArchive("the gzip data is damaged")
 
-    def _header(self, first: bool) -> bytes | None:
-        """The next header, or nothing at the end."""
-        block = self._stream.take(_BLOCK)
-        if block == _ZERO:
-            if self._stream.take(_BLOCK).strip(b"\0"):
-                raise self._no_header(first)
-            self._ended = True
+    def _next(self) -> Member | None:
+        extended: dict[bytes, bytes] = {}
+        header = self._header()
+        if header is None:
             return None
+        for _ in range(_IN_A_ROW + 1):
+            if header.type not in _EXTENDED:
+                return self._member(header, extended)
+            extended |= self._extension(header)
+            header = self._header()
+            if header is None:
+                raise BadArchive("the archive ends after an extended header")
+        raise BadArchive("a tar header is too large")
+
+    def _header(self) -> tarfile.TarInfo | None:
+        """Read the next header; nothing at the end."""
+        block = self._stream.take(_BLOCK)
         if not block:
             return None
-        if len(block) < _BLOCK or not tar_header.sums_up(block):
-            raise self._no_header(first)
-        return block
-
-    def _no_header(self, first: bool) -> BadArchive:
-        if not first:
-            return tar_header.damaged()
+        if block.strip(b"\0"):
+            with suppress(tarfile.HeaderError):
+                # Latin-1 keeps the bytes of names.
+                header = tarfile.TarInfo.frombuf(block, "latin-1", "strict")
+                if block[257:263] != b"ustar\0":
+                    # GNU's old form has times where ustar has the beginning of the name.
+                    header.name = block[:100].split(b"\0")[0].decode("latin-1")
+                return header
+        elif len(block) == _BLOCK and not self._stream.take(_BLOCK).strip(b"\0"):
+            self._ended = True
+            return None
+        if self._members:
+            raise _damaged()
         self._stream.drain()  # which tells a sound file that is no tar from one that is cut
-        return NotTar("not a tar archive")
+        raise NotTar("not a tar archive")
 
-    def _extend(self, extended: _Extended, header: bytes) -> None:
-        kind, size = header[156:157], tar_header.number(header[124:136])
-        extended.count += 1
-        if size > self._caps.header_bytes or extended.count > _IN_A_ROW:
+    def _extension(self, header: tarfile.TarInfo) -> dict[bytes, bytes]:
+        """Read what an extended header says of the member behind it."""
+        size = _size(header)
+        if size > self._caps.header_bytes:
             raise BadArchive("a tar header is too large")
         data = self._stream.take(size)
         if len(data) < size:
             raise BadArchive("the archive ends in the middle of a header")
-        self._pass(-size % _BLOCK)
-        if kind == b"L":
-            extended.name = data.rstrip(b"\0")
-        elif kind == b"K":
-            extended.target = data.rstrip(b"\0")
-        elif kind == b"g":
-            # It would change every member that follows. Only comments are known to be there.
-            if any(_matters(name) for name in tar_header.pax(data)):
-                raise BadArchive("global tar headers with names or sizes are not supported")
-        else:
-            extended.pax = tar_header.pax(data)
+        self._stream.take(-size % _BLOCK)
+        if name := _EXTENDED[header.type]:
+            return {name: data.rstrip(b"\0")}
+        records = _pax(data)
+        if header.type != tarfile.XGLTYPE:
+            return records
+        # It would change every member that follows. Only comments are known to be there.
+        if any(name in (b"path", b"linkpath", b"size") or _sparse(name) for name in records):
+            raise BadArchive("global tar headers with names or sizes are not supported")
+        return {}
 
-    def _member(self, header: bytes, extended: _Extended) -> Member:
-        caps, pax = self._caps, extended.pax
-        kind_byte = header[156:157]
-        if kind_byte == b"S" or any(name.startswith(b"GNU.sparse.") for name in pax):
+    def _member(self, header: tarfile.TarInfo, extended: dict[bytes, bytes]) -> Member:
+        if header.type == tarfile.GNUTYPE_SPARSE or any(map(_sparse, extended)):
             raise BadArchive("sparse files are not supported")
-        raw = tar_header.name(header) if extended.name is None else extended.name
-        if extended.name is None and pax.get(b"path"):
-            raw = pax[b"path"]
-        if kind_byte == b"\0":
-            kind_byte = b"5" if raw.endswith(b"/") else b"0"
-        size = (
-            tar_header.pax_size(pax[b"size"])
-            if pax.get(b"size")
-            else tar_header.number(header[124:136])
-        )
-        if kind_byte in _NO_CONTENT:
-            size = 0
+        size = 0 if header.type in _NO_CONTENT else _size(header, extended.get(b"size", b""))
+        caps = self._caps
         self._members += 1
         self._bytes += size
         if self._members > caps.members:
@@ -168,24 +158,93 @@ class Archive:
             raise BadArchive(f"a file is larger than {caps.file_bytes} bytes")
         if self._bytes > self._most:
             raise BadArchive(f"unpacks to more than {self._most} bytes")
-        self._left, self._padding = size, -size % _BLOCK
-        kind = _KINDS.get(kind_byte, Kind.OTHER)
-        path = tar_header.components(raw, caps.path_bytes)
+        unknown = Kind.OTHER, f"member of type {printable(header.type)}"
+        kind, what = _KINDS.get(header.type, unknown)
+        path = components(extended.get(b"path", header.name.encode("latin-1")), caps.path_bytes)
         if kind is Kind.FILE and not path:
             raise BadArchive("a file has no name")
-        target = extended.target or pax.get(b"linkpath") or tar_header.text(header[157:257])
-        word = _WORDS.get(kind_byte, f"member of type {tar_header.show(kind_byte)}")
-        return Member(kind, path, size, word, target if kind is Kind.LINK else b"")
-
-    def _skip_rest(self) -> None:
-        for _ in self.content():
-            pass
-        self._pass(self._padding)
-
-    def _pass(self, size: int) -> None:
-        # It may be missing after the last member: some writers stop with the content.
-        self._stream.take(size)
+        target = extended.get(b"linkpath", header.linkname.encode("latin-1"))
+        if kind is Kind.LINK and target:
+            what += f" to {printable(target)}"
+        return Member(kind, path, size, what, self._names.add(kind, path, what))
 
 
-def _matters(name: bytes) -> bool:
-    return name in (b"path", b"linkpath", b"size") or name.startswith(b"GNU.sparse.")
+def _size(header: tarfile.TarInfo, stated: bytes = b"") -> int:
+    """Return the size of what follows a header; `stated` by a pax record it counts more."""
+    if stated and not (stated.isdigit() and len(stated) < 20):
+        raise _damaged()
+    size = int(stated) if stated else header.size
+    if size < 0:
+        raise _damaged()
+    return size
+
+
+def _sparse(name: bytes) -> bool:
+    return name.startswith(b"GNU.sparse.")
+
+
+def _pax(data: bytes) -> dict[bytes, bytes]:
+    """Return the records of a pax header; an empty value takes one back."""
+    records: dict[bytes, bytes] = {}
+    at = 0
+    while at < len(data):
+        blank = data.find(b" ", at, at + 8)
+        digits = data[at:blank] if blank > 0 else b""
+        end = at + int(digits) if digits.isdigit() else 0
+        name, equals, value = data[blank + 1 : end - 1].partition(b"=")
+        if not blank < end <= len(data) or data[end - 1 : end] != b"\n" or not equals:
+            raise _damaged()
+        records[name] = value
+        at = end
+    return {name: value for name, value in records.items() if value}
+
+
+def _damaged() -> BadArchive:
+    return BadArchive("a tar header is damaged")
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What is known of an archive that may be accepted.
+
+    `notes` says what is not created of it, `wanted` is the content of the file that was asked for,
+    None if there is no such file. `files` is how many were counted.
+    """
+
+    notes: tuple[str, ...]
+    wanted: bytes | None
+    files: int
+
+
+def check(
+    source: Source,
+    size: int,
+    caps: Caps,
+    *,
+    wanted: str = "",
+    wanted_bytes: int = 0,
+    counted: Collection[bytes] = (),
+    clock: Callable[[], float] = time.monotonic,
+) -> Checked:
+    """Read an archive of `size` bytes in full.
+
+    `wanted` is the name of a file at its top that may have `wanted_bytes` and is given back.
+    `counted` are the names of the files that are counted, wherever they are; empty for all.
+    Raises `NotTar`, `BadArchive` and OSError.
+    """
+    archive = Archive(source, size, caps, clock)
+    name, found, trouble, files = wanted.encode(), None, "", 0
+    for member in archive:
+        if member.kind is Kind.FILE and not member.again:
+            files += not counted or member.path[-1] in counted
+        if member.path[:1] != (name,) or member.kind not in (Kind.FILE, Kind.DIRECTORY):
+            continue
+        if member.kind is Kind.DIRECTORY or len(member.path) > 1:
+            trouble = f"{wanted} is a directory"
+        elif member.size > wanted_bytes:
+            trouble = f"{wanted} is larger than {wanted_bytes} bytes"
+        else:
+            found, trouble = b"".join(archive.content()), ""
+    if trouble:
+        raise BadArchive(trouble)
+    return Checked(archive.notes, found, files)

@@ -7,16 +7,18 @@ nothing recurses, nothing keeps a descriptor per level, no path is longer than t
 
 import contextlib
 import errno
+import itertools
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from reporter.untar.archive import Archive
-from reporter.untar.values import Caps, Kind, Source
+from reporter.untar.members import Caps, Kind, Parts
+from reporter.untar.stream import Source
 
 _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW_FILE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -52,7 +54,11 @@ def extract(
     try:
         os.mkdir("tree", dir_fd=top)
         archive = Archive(source, size, caps, clock)
-        files = _fill(os.open("tree", _DIRECTORY, dir_fd=top), archive)
+        root = os.open("tree", _DIRECTORY, dir_fd=top)
+        try:
+            files = _fill(root, archive)
+        finally:
+            os.close(root)
         os.rename("tree", target, src_dir_fd=top)
     finally:
         with contextlib.suppress(OSError):  # when all went well it is not there any more
@@ -64,88 +70,65 @@ def extract(
 
 
 def _fill(root: int, archive: Archive) -> int:
-    tree, files = _NewTree(root), 0
-    try:
-        for member in archive:
-            if member.kind is Kind.DIRECTORY:
-                tree.enter(member.path)
-            elif member.kind is Kind.FILE:
-                tree.create(member.path, archive.content(), again=member.again)
-                files += not member.again
-    finally:
-        tree.close()
+    tree, files = _Tree(root), 0
+    for member in archive:
+        if member.kind is Kind.DIRECTORY:
+            with tree.directory(member.path):
+                continue
+        if member.kind is Kind.FILE:
+            *above, name = member.path
+            with tree.directory(tuple(above)) as fd:
+                if member.again:
+                    os.unlink(name, dir_fd=fd)
+                # It fails where a file system ignores the case in which two names differ.
+                with os.fdopen(os.open(name, _NEW_FILE, 0o666, dir_fd=fd), "wb") as file:
+                    file.writelines(archive.content())
+            files += not member.again
     return files
 
 
-class _Made(dict[bytes, "_Made"]):
-    """The directories that were made in a directory."""
+_Directory = dict[bytes, "_Directory"]
 
 
-class _NewTree:
-    """A directory that is being filled with members whose paths go together."""
+class _Tree:
+    """The directory `root`, and those that were made in it."""
 
     def __init__(self, root: int) -> None:
-        self._root = self._fd = root
-        self._open: tuple[bytes, ...] = ()  # the directory that `_fd` is
-        self._made = _Made()
+        self._root = root
+        self._made: _Directory = {}
 
-    def close(self) -> None:
-        """Close the descriptors."""
-        self._leave()
-        os.close(self._root)
-
-    def enter(self, path: tuple[bytes, ...]) -> None:
-        """Make `path` the open directory, creating what is missing."""
-        made = self._made
-        for depth, part in enumerate(path):
-            if part not in made:
-                self._go(path[:depth])
-                os.mkdir(part, dir_fd=self._fd)
-                made[part] = _Made()
-            made = made[part]
-        self._go(path)
-
-    def create(
-        self, path: tuple[bytes, ...], content: Iterable[memoryview], *, again: bool
-    ) -> None:
-        """Create a file; `again`: in place of the one of that name."""
-        self.enter(path[:-1])
-        if again:
-            os.unlink(path[-1], dir_fd=self._fd)
-        # Where names differ by case alone and the file system takes them for the same, this fails.
-        with os.fdopen(os.open(path[-1], _NEW_FILE, 0o666, dir_fd=self._fd), "wb") as file:
-            for piece in content:
-                file.write(piece)
-
-    def _go(self, path: tuple[bytes, ...]) -> None:
-        if path == self._open:
-            return
-        if path[:-1] == self._open:
-            fd = os.open(path[-1], _DIRECTORY, dir_fd=self._fd)
-        else:
-            fd = _open_below(self._root, path)
-        self._leave()
-        self._fd, self._open = fd, path
-
-    def _leave(self) -> None:
-        if self._fd != self._root:
-            fd, self._fd, self._open = self._fd, self._root, ()
-            os.close(fd)
-
-
-def _open_below(root: int, names: Sequence[bytes]) -> int:
-    """Open a directory at any depth below `root`."""
-    fd, at = os.dup(root), 0
-    while at < len(names):
-        end, length = at, 0
-        while end < len(names) and length + len(names[end]) < _PATH_BYTES:
-            length += len(names[end]) + 1
-            end += 1
+    @contextlib.contextmanager
+    def directory(self, path: Parts) -> Iterator[int]:
+        """Open the directory `path`, creating what is missing."""
+        made, depth = self._made, 0
+        while depth < len(path) and path[depth] in made:
+            made = made[path[depth]]
+            depth += 1
+        fd = _open_below(self._root, path[:depth])
         try:
-            below = os.open(b"/".join(names[at:end]), _DIRECTORY, dir_fd=fd)
+            for part in path[depth:]:
+                os.mkdir(part, dir_fd=fd)
+                made[part] = {}
+                made = made[part]
+                above, fd = fd, os.open(part, _DIRECTORY, dir_fd=fd)
+                os.close(above)
+            yield fd
         finally:
             os.close(fd)
-        fd, at = below, end
+
+
+def _open_below(root: int, path: Parts) -> int:
+    """Open a directory at any depth below `root`."""
+    fd = os.dup(root)
+    while path:
+        lengths = itertools.accumulate(len(part) + 1 for part in path)
+        fitting = itertools.takewhile(lambda length: length <= _PATH_BYTES, lengths)
+        count = sum(1 for _ in fitting)
+        try:
+            deeper = os.open(b"/".join(path[:count]), _DIRECTORY, dir_fd=fd)
+        finally:
+            os.close(fd)
+        fd, path = deeper, path[count:]
     return fd
 
 

@@ -7,16 +7,16 @@ import os
 import tempfile
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from reporter.common import log
 from reporter.common.objects import Object, items, section, text
+from reporter.common.private_file import write_private
 from reporter.errors import Forbidden, KubeError, Unauthorized
 from reporter.link import done_file
-from reporter.link.background import Background
 from reporter.link.gather import GatherFailure
+from reporter.link.heart import Background
 from reporter.link.tree_archive import pack
 from reporter.verdict.facts import Terminated
 from reporter.verdict.pod import Names, read_pod
@@ -28,39 +28,21 @@ PATIENCE_SECONDS = 30.0
 """After a crash of the plugin: for whoever else may still write a done file."""
 
 
-@dataclass(frozen=True, slots=True)
-class AtWork:
-    """Some container beside us runs, will run again, or nobody knows."""
+def ended(pod: Object, worker: str) -> dict[str, Terminated]:
+    """Return how the other containers of the Pod have ended, if all of them have, for good.
 
-
-@dataclass(frozen=True, slots=True)
-class Succeeded:
-    """Every container beside us has ended for good, with exit code 0."""
-
-
-@dataclass(frozen=True, slots=True)
-class Crashed:
-    """Every container beside us has ended for good, this one first of all not with 0."""
-
-    container: str
-    exit_code: int
-    reason: str
-
-
-def judge(pod: Object, worker: str) -> AtWork | Succeeded | Crashed:
-    """Say how the other containers of the Pod stand; `worker` names our own."""
+    `worker` names our own. Nothing where one runs, will run again, or nobody knows.
+    """
     declared = {text(c, "name") for c in items(section(pod, "spec"), "containers")}
-    shown = {text(c, "name") for c in items(section(pod, "status"), "containerStatuses")}
-    others = sorted((declared | shown) - {worker})
-    crashed: Crashed | None = None
-    for name in others:
+    started = {text(c, "name") for c in items(section(pod, "status"), "containerStatuses")}
+    found = {}
+    for name in sorted((declared | started) - {worker}):
         read = read_pod(pod, Names(reporter=worker, adapter=name))
-        ended = read.adapter.state if read.adapter else None
-        if not isinstance(ended, Terminated) or read.restart.restarts_after(ended.exit_code):
-            return AtWork()
-        if ended.exit_code != 0 and crashed is None:
-            crashed = Crashed(name, ended.exit_code, ended.reason)
-    return crashed or (Succeeded() if others else AtWork())
+        state = read.adapter.state if read.adapter else None
+        if not isinstance(state, Terminated) or read.restart.restarts_after(state.exit_code):
+            return {}
+        found[name] = state
+    return found
 
 
 class AutoTar(Background):
@@ -91,27 +73,28 @@ class AutoTar(Background):
         hits = 0
         while not self._over.wait(self._every) and not done_file.seen(self._results):
             try:
-                verdict = judge(self._get_pod(), self._worker)
+                found = ended(self._get_pod(), self._worker)
             except (Forbidden, Unauthorized) as error:
                 self._log.info("No auto-tar: not allowed to read the Pod", error=error)
                 return
             except KubeError:
-                verdict = AtWork()
-            hits = 0 if isinstance(verdict, AtWork) else hits + 1
+                found = {}
+            hits = hits + 1 if found else 0
             if hits < HITS:
                 continue
-            if isinstance(verdict, Crashed):
-                self._report(verdict)
-            else:
-                self._deliver()
+            for name, state in found.items():
+                if state.exit_code != 0:
+                    self._report(name, state)
+                    return
+            self._deliver()
             return
 
-    def _report(self, crashed: Crashed) -> None:
+    def _report(self, container: str, state: Terminated) -> None:
         if self._over.wait(self._patience) or done_file.seen(self._results):
             return
-        reason = f" ({crashed.reason})" if crashed.reason else ""
+        reason = f" ({state.reason})" if state.reason else ""
         self.failure = GatherFailure(
-            f"container {crashed.container} ended with exit code {crashed.exit_code}{reason} "
+            f"container {container} ended with exit code {state.exit_code}{reason} "
             "before there were results",
             "plugin_failed",
             partial=True,
@@ -121,7 +104,7 @@ class AutoTar(Background):
         try:
             archive = pack_in_place(self._results)
             if not done_file.seen(self._results):
-                _put(self._results / done_file.NAME, os.fsencode(archive))
+                write_private(self._results / done_file.NAME, os.fsencode(archive))
         except OSError as error:
             self.failure = GatherFailure(
                 f"the plugin left no done file, and its results cannot be packed: {error}",
@@ -136,30 +119,12 @@ def pack_in_place(results: Path) -> Path:
 
     The archive appears as a whole; a file of that name from before is a member of it.
     """
-    directory = os.open(results, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        number, name = tempfile.mkstemp(prefix=f".{ARCHIVE}.", dir=results)
-        with open(number, "wb") as file:  # noqa: PTH123 - a descriptor
-            try:
-                pack(
-                    directory,
-                    file,
-                    path=results,
-                    exclude=(Path(name), results / done_file.NAME),
-                )
-                file.flush()
-                Path(name).replace(results / ARCHIVE)
-            except OSError:
-                Path(name).unlink(missing_ok=True)
-                raise
-    finally:
-        os.close(directory)
-    return results / ARCHIVE
-
-
-def _put(path: Path, data: bytes) -> None:
-    """Write a file that appears as a whole."""
-    number, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    number, name = tempfile.mkstemp(prefix=f".{ARCHIVE}.", dir=results)
     with open(number, "wb") as file:  # noqa: PTH123 - a descriptor
-        file.write(data)
-    Path(name).replace(path)
+        try:
+            pack(results, file, exclude=(Path(name), results / done_file.NAME))
+            Path(name).replace(results / ARCHIVE)
+        except OSError:
+            Path(name).unlink(missing_ok=True)
+            raise
+    return results / ARCHIVE

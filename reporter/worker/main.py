@@ -4,21 +4,25 @@ import os
 import sys
 from collections.abc import Callable, MutableMapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO, Literal, cast
 
 from reporter import __version__
 from reporter.common import log
 from reporter.common.lifecycle import Ending, Stop
 from reporter.common.log import link_event
 from reporter.errors import SettingsError
-from reporter.link.answers import Delivery, Outcome
-from reporter.link.client import AggregatorClient
-from reporter.link.config import ConfigError, WorkerConfig
-from reporter.link.gather import gather
-from reporter.link.heart import Heart
-from reporter.link.relay import Relay
-from reporter.link.trust import TrustError
-from reporter.worker.command_line import USAGE, Help, Splat, UsageError, Version, Work, parse
+from reporter.link import (
+    AggregatorClient,
+    ConfigError,
+    Delivery,
+    Heart,
+    Outcome,
+    Relay,
+    TrustError,
+    WorkerConfig,
+    gather,
+)
+from reporter.worker.command_line import USAGE, UsageError, parse
 
 if TYPE_CHECKING:
     from reporter.kube.api import KubeApi
@@ -39,28 +43,47 @@ def main(
     settings that do not fit.
     """
     try:
-        command = parse(arguments)
+        words, sleep = parse(arguments)
+        match words:
+            case ["worker", "global"]:
+                return _work("global", sleep, environ, stop, connect or _in_cluster)
+            case ["worker", "single-node"]:
+                return _work("node", sleep, environ, stop, connect or _in_cluster)
+            case ["splat", directory]:
+                return _splat(Path(directory))
+            case ["version"]:
+                print(__version__)
+            case ["help"]:
+                print(USAGE)
+            case _:
+                raise UsageError(f"unknown command: {' '.join(words) or 'none'}")
     except UsageError as error:
         print(error, USAGE, sep="\n", file=sys.stderr)
         return BAD_USAGE
-    match command:
-        case Help():
-            print(USAGE)
-            return DELIVERED
-        case Version():
-            print(__version__)
-            return DELIVERED
-        case Splat(directory):
-            return _splat(Path(directory))
-        case Work():
-            return _work(command, environ, stop, connect or _in_cluster)
+    return DELIVERED
 
 
 def _splat(directory: Path) -> int:
-    from reporter.worker.splat import splat
+    """Print one gzip'd tar of every `*.tar.gz` in a directory; `sonobuoy retrieve` reads it."""
+    import gzip
+    import tarfile
 
+    out = sys.stdout.buffer
     try:
-        splat(directory, sys.stdout.buffer)
+        files = sorted(path for path in directory.iterdir() if path.name.endswith(".tar.gz"))
+        with (
+            # The archives are compressed already.
+            gzip.GzipFile("", "wb", 1, out, mtime=0) as zipped,
+            tarfile.open(
+                fileobj=cast("BinaryIO", zipped), mode="w|", format=tarfile.GNU_FORMAT
+            ) as tar,
+        ):
+            for path in files:
+                with path.open("rb") as file:
+                    found = os.fstat(file.fileno())
+                    member = tarfile.TarInfo(path.name)
+                    member.size, member.mtime = found.st_size, int(found.st_mtime)
+                    tar.addfile(member, file)
         sys.stdout.flush()
     except OSError as error:
         print(f"splat: {error}", file=sys.stderr)
@@ -70,7 +93,8 @@ def _splat(directory: Path) -> int:
 
 
 def _work(
-    command: Work,
+    scope: Literal["global", "node"],
+    sleep: int,
     environ: MutableMapping[str, str],
     stop: Stop,
     connect: "Callable[[], KubeApi]",
@@ -78,7 +102,7 @@ def _work(
     log.report_crashes()
     log.configure()
     try:
-        config = WorkerConfig.from_env(environ, scope=command.scope, drop_key=True)
+        config = WorkerConfig.from_env(environ, scope=scope, drop_key=True)
     except ConfigError as error:
         log.get().error("Invalid settings", problems=error.problems)
         return BAD_USAGE
@@ -86,7 +110,7 @@ def _work(
         log.get().warning("Setting ignored", problem=warning)
     for line in config.ignored:
         log.get().info("Unknown setting", variable=line)
-    return Worker(config, stop, _auto_tar(config, connect)).run(command.sleep)
+    return Worker(config, stop, _auto_tar(config, connect)).run(sleep)
 
 
 class Worker:

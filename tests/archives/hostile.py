@@ -181,7 +181,7 @@ def hostile(outside: bytes) -> dict[str, tuple[bytes, Outcome]]:
             DAMAGED,
         ),
         "size-in-words": (
-            tgz(file(b"x", b"", size_field=b"lots")),
+            tgz(GOOD, file(b"x", b"", size_field=b"lots")),
             DAMAGED,
         ),
         "enormous-size": (
@@ -235,7 +235,7 @@ def hostile(outside: bytes) -> dict[str, tuple[bytes, Outcome]]:
         "tar-in-a-gzip-in-a-gzip": (gzip.compress(tgz(GOOD)), "not a tar archive"),
         "checksum-right-content-random": (
             tgz(checked(b"\xfe" * 100 + b"\xaa" * 412)),
-            "a file is larger than 1073741824 bytes",
+            "not a tar archive",
         ),
         "version-of-ustar-unknown": (
             tgz(header(b"good.txt", 4, magic=USTAR[:6] + b"99") + padded(b"good")),

@@ -12,9 +12,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from reporter.kube.objects import KINDS
 
 from reporter.aggregator.certificates.run import issue_run
+from reporter.kube.api import KINDS
 from reporter.launch.job import job, secret, secret_name
 from reporter.run.plan import Plan, Plugin
 from reporter.runctl.objects import objects

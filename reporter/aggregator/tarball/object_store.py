@@ -9,9 +9,8 @@ import errno
 import os
 import ssl
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass
 from http.client import responses
 from pathlib import Path
 from typing import IO, Final
@@ -19,16 +18,15 @@ from typing import IO, Final
 from urllib3.util import SKIP_HEADER
 
 from reporter.errors import MissingFile, ReporterError, SettingsError
-from reporter.link.exchange import AggregatorConnection, NoAnswer
-from reporter.link.request import Request
-from reporter.link.sockets import Socket, TimeLimits
+from reporter.link.connection import Connection, Dial, NoAnswer, TimeLimits
+from reporter.link.messages import Request
 from reporter.run.clock import RunClock
 from reporter.run.destination import LONGEST_URL, Destination, read_destination
 from reporter.run.state import Tar
 from reporter.run.tar_upload import LARGEST, PutOutcome, error_code, put_outcome
 
 _PIECE: Final = 256 * 1024
-LIMITS: Final = TimeLimits(connect=10.0, handshake=10.0, send=60.0, answer=300.0)
+LIMITS: Final = TimeLimits(connect=10.0, handshake=10.0, silence=300.0)
 
 
 class UploadRefused(ReporterError):
@@ -45,21 +43,6 @@ class UploadFailed(ReporterError):
 
 class UploadStopped(Exception):
     """The process is to stop, or the time is over."""
-
-
-@dataclass(frozen=True, slots=True)
-class _AuthoritiesOf:
-    """Trust in the certificate authorities of a file, or without one in the system's."""
-
-    file: str
-
-    def secure(self, dial: Callable[[ssl.SSLContext], Socket]) -> Socket:
-        try:
-            context = ssl.create_default_context(cafile=self.file or None)
-        except OSError as error:
-            why = "not PEM" if isinstance(error, ssl.SSLError) else error.strerror
-            raise OSError(errno.EINVAL, f"UPLOAD_CA: {self.file}: {why}") from None
-        return dial(context)
 
 
 class ObjectStore:
@@ -80,7 +63,7 @@ class ObjectStore:
         now: RunClock,
     ) -> None:
         self._folder, self._url_file = folder, url_file
-        self._trust, self._limits = _AuthoritiesOf(ca), limits
+        self._ca, self._limits = ca, limits
         self._stopping, self._clock, self._now = stopping, now.clock, now
 
     def destination(self) -> Destination:
@@ -110,12 +93,19 @@ class ObjectStore:
                     said = f"cannot connect to the upload host {destination.shown}"
                     raise UploadFailed(f"{said}: {_plain(error)}") from None
 
-    def _connection(self, destination: Destination) -> AggregatorConnection:
-        connection = AggregatorConnection(
-            destination.host, destination.port, self._trust, self._limits
-        )
+    def _connection(self, destination: Destination) -> Connection:
+        connection = Connection(destination.host, destination.port, self._secure, self._limits)
         connection.blocksize = _PIECE
         return connection
+
+    def _secure(self, dial: Dial) -> ssl.SSLSocket:
+        """Trust the authorities of the file, or without one the system's."""
+        try:
+            context = ssl.create_default_context(cafile=self._ca or None)
+        except OSError as error:
+            why = "not PEM" if isinstance(error, ssl.SSLError) else error.strerror
+            raise OSError(errno.EINVAL, f"UPLOAD_CA: {self._ca}: {why}") from None
+        return dial(context)
 
     def put(self, tar: Tar, end: float) -> None:
         """Put it once, until `end` at most, by the run's clock.

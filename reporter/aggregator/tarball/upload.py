@@ -26,7 +26,7 @@ from reporter.common import log
 from reporter.common.retry import next_delay
 from reporter.errors import SettingsError
 from reporter.ledger import Store
-from reporter.link.sockets import TimeLimits
+from reporter.link import TimeLimits
 from reporter.run.clock import RunClock
 from reporter.run.destination import expires_too_soon
 from reporter.run.state import Phase, Tar

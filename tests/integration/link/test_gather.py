@@ -1,9 +1,7 @@
 """From done file to delivery, in a time that only passes when somebody waits."""
 
 import contextlib
-import gzip
 import io
-import json
 import os
 import tarfile
 import tempfile
@@ -13,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from reporter.link.answers import Outcome
 from reporter.link.gather import GatherFailure
+from reporter.link.messages import Outcome
 from tests.integration.link.world import World
 from tests.nested import nest
 
@@ -169,29 +167,6 @@ def test_what_the_aggregator_says_is_what_comes_of_it(world: World) -> None:
     assert Outcome.REFUSED is world.gather().outcome
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "expected"),
-    [
-        ("a.tar.gz", archive(), "application/gzip"),
-        ("a", b"x", "application/octet-stream"),
-        ("a.txt", b"x", "text/plain; charset=utf-8"),
-        ("a.xml", b"<x/>", "text/xml; charset=utf-8"),
-        ("a.tgz", archive(), "application/gzip"),
-        ("a.json.gz", gzip.compress(b"{}"), "application/octet-stream"),
-    ],
-    # The bytes of a gzip tell the time.
-    ids=["tar.gz", "none", "txt", "xml", "tgz", "json.gz"],
-)
-def test_content_types(world: World, name: str, content: bytes, expected: str) -> None:
-    """W3: by the last extension; a gzip without a tar in it would be refused as an archive."""
-    (world.results / name).write_bytes(content)
-    world.done(world.results / name)
-
-    world.gather()
-
-    assert [(name, expected, content)] == [(p.name, p.content_type, p.body) for p in world.puts]
-
-
 def test_a_directory_goes_out_as_an_archive(world: World) -> None:
     """W4, F16: relative names, a file that is called like the archive, no link, no done file."""
     (world.results / "sub").mkdir()
@@ -246,17 +221,6 @@ def test_a_directory_behind_a_link_of_the_mount(world: World, tmp_path: Path) ->
     assert {"a.txt": b"a"} == members(world.puts[0].body)
 
 
-def test_repeated_names(world: World) -> None:
-    """F16: x/x/x.txt below a directory that is called x."""
-    (world.results / "x/x/x").mkdir(parents=True)
-    (world.results / "x/x/x/x.txt").write_bytes(b"x")
-    world.done("x")
-
-    world.gather()
-
-    assert {"x/x/x.txt": b"x"} == members(world.puts[0].body)
-
-
 def test_a_done_file_that_goes_away_during_the_delay(world: World) -> None:
     """W7: another sidecar took it; the next one counts, and only that."""
     (world.results / "second.txt").write_bytes(b"second")
@@ -295,13 +259,10 @@ def test_the_done_file_is_read_after_the_delay(world: World) -> None:
     [
         ("", "empty_done_file"),
         ("missing.json", "no_result"),
-        ("/etc/hostname", "foreign_path"),
-        ("link", "foreign_path"),
     ],
 )
 def test_a_done_file_without_a_result(world: World, text: str, cause: str) -> None:
     """W9: the aggregator is told, and nothing was delivered."""
-    (world.results / "link").symlink_to("/etc/hostname")
     world.done(text)
 
     delivery = world.gather()
@@ -351,8 +312,6 @@ def test_a_signal_without_results(world: World) -> None:
     (put,) = world.puts
     assert ("terminated before results", "terminated") == put.error
     assert 155.0 <= put.at < 155.5
-    assert put.budget is not None
-    assert 2.0 < put.budget <= 3.0
     assert "terminated before results" == delivery.text
     assert not delivery.delivered
 
@@ -367,8 +326,6 @@ def test_a_signal_and_results_soon_after(world: World) -> None:
 
     (put,) = world.puts
     assert 103.0 <= put.at < 103.5
-    assert put.budget is not None
-    assert 54.5 < put.budget <= 55.0
     assert delivery.delivered
 
 
@@ -431,7 +388,6 @@ def test_a_plugin_that_has_failed(world: World) -> None:
     (put,) = world.puts
     assert ("exit 1", "failed") == put.error
     assert b"so far" == members(put.body)["output/log.txt"]
-    assert {"error": "exit 1", "cause": "failed"} == json.loads(members(put.body)["error.json"])
     assert (Outcome.GAVE_UP, "exit 1") == (delivery.outcome, delivery.text)
 
 

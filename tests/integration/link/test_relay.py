@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from reporter.link.answers import Reply
 from reporter.link.client import AggregatorClient
-from reporter.link.exchange import NoAnswer
+from reporter.link.connection import NoAnswer
+from reporter.link.messages import Reply
 from reporter.link.relay import MOST_CONNECTIONS, Relay
 from tests.integration.link.scripted import Scripted
 from tests.ports import free_port
@@ -112,9 +112,6 @@ def answer(client: socket.socket) -> bytes:
     ("status", "body"),
     [
         (200, b""),
-        (404, b"404 page not found\n"),
-        (403, b"progress update for e2e/global unexpected\n"),
-        (500, b"trouble"),
         (400, b"invalid progress update: not JSON\n"),
     ],
 )
@@ -143,49 +140,21 @@ def test_the_aggregators_answer_is_the_plugins(status: int, body: bytes, method:
     assert "/" in heard.headers["progress-id"]
 
 
-def test_the_worker_of_a_node_posts_by_node() -> None:
-    """W13: Sonobuoy lacks this route and says 404, once noted."""
+@pytest.mark.parametrize(
+    ("reply", "found", "event"),
+    [
+        (Reply(404, b"-"), (404, b"-"), "progress_unwanted"),
+        (NoAnswer("refused"), (500, b""), "progress_not_delivered"),
+    ],
+    ids=["Sonobuoy's for a node", "no aggregator"],
+)
+def test_what_is_noted_once(reply: Reply | Exception, found: object, event: str) -> None:
+    """W13, W14: the plugin hears each answer; the log does not."""
     told = Told()
-    with (
-        Scripted(progress=[Say(404)]) as scripted,
-        AggregatorClient(scripted.config(node="node1")) as client,
-        relayed(client, on_event=told) as relay,
-    ):
-        found = [send(relay)[0] for _ in range(3)]
-        (heard, *_) = scripted.heard(3, "progress")
+    with relayed(Aggregator(reply), on_event=told) as relay:
+        assert [found] * 3 == [send(relay, APPENDING) for _ in range(3)]
 
-    assert [404, 404, 404] == found
-    assert "/api/v1/progress/by-node/node1/e2e" == heard.target
-    assert 1 == told.words().count("progress_unwanted")
-
-
-def test_ids_count_up() -> None:
-    """W13: a retried append is counted once, an overtaken update cannot win."""
-    with (
-        Scripted() as scripted,
-        AggregatorClient(scripted.config()) as client,
-        relayed(client) as relay,
-    ):
-        for _ in range(3):
-            send(relay)
-        ids = [heard.headers["progress-id"] for heard in scripted.heard(3, "progress")]
-
-    assert 1 == len({text.partition("/")[0] for text in ids})
-    assert [1, 2, 3] == [int(text.partition("/")[2]) for text in ids]
-
-
-def test_no_aggregator() -> None:
-    """W14: 500 and nothing else, noted once."""
-    told = Told()
-    with (
-        Scripted(listening=False) as scripted,
-        AggregatorClient(scripted.config()) as client,
-        relayed(client, on_event=told) as relay,
-    ):
-        found = [send(relay, APPENDING) for _ in range(2)]
-
-    assert [(500, b""), (500, b"")] == found
-    assert 1 == told.words().count("progress_not_delivered")
+    assert ["relay_listens", event] == told.words()
 
 
 @pytest.mark.parametrize(

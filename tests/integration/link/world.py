@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from reporter.link.answers import Delivery, Outcome
 from reporter.link.config import WorkerConfig
 from reporter.link.gather import GatherFailure, gather
+from reporter.link.messages import Delivery, Outcome
 from reporter.link.source import ResultSource
 from tests.aggregators.identities import identities
 
@@ -23,7 +24,6 @@ class Put:
     body: bytes = b""
     error: tuple[str, str] | None = None
     unreadable: str = ""
-    budget: float | None = None
 
 
 @dataclass
@@ -32,7 +32,7 @@ class World:
 
     results: Path
     now: float = 0.0
-    stopped: bool = False
+    stopped_at: float = math.inf
     puts: list[Put] = field(default_factory=list)
     outcome: Outcome = Outcome.ACCEPTED
     failure: GatherFailure | None = None
@@ -47,7 +47,7 @@ class World:
 
     def stop(self) -> None:
         """Do what a SIGTERM does."""
-        self.stopped = True
+        self.stopped_at = self.now
 
     def done(self, text: object) -> None:
         """Write the done file."""
@@ -79,15 +79,15 @@ class World:
     # The stop event and the clock
 
     def is_set(self) -> bool:
-        return self.stopped
+        return self.now >= self.stopped_at
 
     def wait(self, timeout: float) -> bool:
         end = self.now + timeout
-        while not self.stopped and self._next_deed(end):
+        while not self.is_set() and self._next_deed(end):
             pass
-        if not self.stopped:
+        if not self.is_set():
             self.now = end
-        return self.stopped
+        return self.is_set()
 
     def sleep(self, seconds: float) -> None:
         end = self.now + seconds
@@ -107,10 +107,13 @@ class World:
 
     # The client
 
-    def put_result(self, source: ResultSource, *, budget: float | None = None) -> Delivery:
+    def left(self) -> float:
+        return self.stopped_at + 58.0 - self.now
+
+    def put_result(self, source: ResultSource) -> Delivery:
         with source.open() as content:
             body = b"".join(content.pieces())
-            put = Put(self.now, source.name, content.content_type, body, budget=budget)
+            put = Put(self.now, source.name, content.content_type, body)
         self.puts.append(put)
         return Delivery(self.outcome, 200, 1, content.digest)
 
@@ -121,11 +124,10 @@ class World:
         partial: ResultSource | None = None,
         *,
         unreadable: str = "",
-        budget: float | None = None,
     ) -> Delivery:
-        put = Put(self.now, error=(text, cause), unreadable=unreadable, budget=budget)
+        put = Put(self.now, error=(text, cause), unreadable=unreadable)
         if partial:
-            with partial.open() as content:
+            with partial.carrying("error.json", text.encode()).open() as content:
                 put.name, put.body = partial.name, b"".join(content.pieces())
         self.puts.append(put)
         return Delivery(self.outcome, 200, 1, "")

@@ -14,8 +14,9 @@ import pytest
 
 from reporter.common import log
 from reporter.common.lifecycle import Stop
-from reporter.worker.auto_tar import AtWork, AutoTar, Crashed, Succeeded, judge, pack_in_place
+from reporter.worker.auto_tar import AutoTar, ended, pack_in_place
 from reporter.worker.main import Worker
+from tests.archives.tars import contents
 from tests.fakekube import Answer, FakeKube, make_job, make_pod, running, terminated, waiting
 from tests.integration.link.scripted import Scripted
 from tests.kube_client import connect
@@ -73,31 +74,31 @@ def with_a_policy_of_its_own() -> Object:
 
 
 @pytest.mark.parametrize(
-    ("shown", "expected"),
+    ("made", "expected"),
     [
-        (pod(terminated(0)), Succeeded()),
-        (pod(terminated(0), terminated(0)), Succeeded()),
-        (pod(terminated(0), restart="OnFailure"), Succeeded()),
-        (pod(terminated(1)), Crashed("adapter", 1, "Error")),
-        (pod(terminated(137, "OOMKilled")), Crashed("adapter", 137, "OOMKilled")),
-        (pod(terminated(0), terminated(2)), Crashed("other0", 2, "Error")),
-        (pod(running()), AtWork()),
-        (pod(terminated(1), running()), AtWork()),
-        (pod(waiting()), AtWork()),
-        (pod(terminated(1), restart="OnFailure"), AtWork()),
-        (pod(terminated(0), restart="Always"), AtWork()),
-        (pod(waiting("CrashLoopBackOff"), last_state=terminated(1)), AtWork()),
-        (pod(running(), last_state=terminated(0), restart="Always"), AtWork()),
-        (with_a_policy_of_its_own(), AtWork()),
-        (without_statuses(), AtWork()),
-        (with_a_container_without_status(), AtWork()),
-        (alone(), AtWork()),
-        ({}, AtWork()),
+        (pod(terminated(0)), [("adapter", 0)]),
+        (pod(terminated(0), terminated(0)), [("adapter", 0), ("other0", 0)]),
+        (pod(terminated(0), restart="OnFailure"), [("adapter", 0)]),
+        (pod(terminated(1)), [("adapter", 1)]),
+        (pod(terminated(137, "OOMKilled")), [("adapter", 137)]),
+        (pod(terminated(0), terminated(2)), [("adapter", 0), ("other0", 2)]),
+        (pod(running()), []),
+        (pod(terminated(1), running()), []),
+        (pod(waiting()), []),
+        (pod(terminated(1), restart="OnFailure"), []),
+        (pod(terminated(0), restart="Always"), []),
+        (pod(waiting("CrashLoopBackOff"), last_state=terminated(1)), []),
+        (pod(running(), last_state=terminated(0), restart="Always"), []),
+        (with_a_policy_of_its_own(), []),
+        (without_statuses(), []),
+        (with_a_container_without_status(), []),
+        (alone(), []),
+        ({}, []),
     ],
 )
-def test_how_the_others_stand(shown: Object, expected: object) -> None:
+def test_how_the_others_ended(made: Object, expected: list[tuple[str, int]]) -> None:
     """W11, F18: only what has ended now and for good counts, and nothing shown is no end."""
-    assert expected == judge(shown, OURS)
+    assert expected == [(name, state.exit_code) for name, state in ended(made, OURS).items()]
 
 
 class Plugin:
@@ -188,13 +189,17 @@ def test_all_others_ended_well(plugin: Plugin) -> None:
 
 def test_another_has_crashed_for_good(plugin: Plugin) -> None:
     """W11: an error report with what there is of the output; nothing was delivered."""
-    plugin.show(terminated(1))
+    plugin.show(terminated(137, "OOMKilled"))
     plugin.start()
 
     assert 1 == plugin.join()
     (put,) = plugin.scripted.heard(1, "results")
     assert "error" == put.headers["result-outcome"]
     assert ["error.json", "output/report.txt"] == members(put.body)
+    assert (
+        b"container adapter ended with exit code 137 (OOMKilled)"
+        in contents(put.body)["error.json"]
+    )
 
 
 def test_a_sonobuoy_aggregator_hears_nothing_of_a_crash(plugin: Plugin) -> None:

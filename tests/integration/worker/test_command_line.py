@@ -2,27 +2,29 @@
 
 import pytest
 
-from reporter.worker.command_line import Help, Splat, UsageError, Version, Work, parse
+from reporter.worker.command_line import UsageError, parse
+
+GLOBAL, NODE = ["worker", "global"], ["worker", "single-node"]
 
 
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ("worker global", Work("global")),
-        ("worker global -v 5 --logtostderr", Work("global")),
-        ("--level=trace worker global", Work("global")),
-        ("--level trace worker global", Work("global")),
-        ("worker --v=5 global --alsologtostderr=true -v5 -v=5", Work("global")),
-        ("worker single-node", Work("node")),
-        ("worker single-node --sleep -1", Work("node", -1)),
-        ("worker single-node --sleep=-1 -v 5", Work("node", -1)),
-        ("worker single-node --sleep=3600", Work("node", 3600)),
-        ("worker single-node --sleep 0", Work("node", 0)),
-        ("splat /tmp/sonobuoy", Splat("/tmp/sonobuoy")),
-        ("version", Version()),
-        ("help", Help()),
-        ("--help", Help()),
-        ("worker global -h", Help()),
+        ("worker global", (GLOBAL, 0)),
+        ("worker global -v 5 --logtostderr", (GLOBAL, 0)),
+        ("--level=trace worker global", (GLOBAL, 0)),
+        ("--level trace worker global", (GLOBAL, 0)),
+        ("worker --v=5 global --alsologtostderr=true -v5 -v=5", (GLOBAL, 0)),
+        ("worker single-node", (NODE, 0)),
+        ("worker single-node --sleep -1", (NODE, -1)),
+        ("worker single-node --sleep=-1 -v 5", (NODE, -1)),
+        ("worker single-node --sleep=3600", (NODE, 3600)),
+        ("worker single-node --sleep 0", (NODE, 0)),
+        ("splat /tmp/sonobuoy", (["splat", "/tmp/sonobuoy"], 0)),
+        ("version", (["version"], 0)),
+        ("help", (["help"], 0)),
+        ("--help", (["help"], 0)),
+        ("worker global -h", (["help"], 0)),
     ],
 )
 def test_commands(line: str, expected: object) -> None:
@@ -33,21 +35,13 @@ def test_commands(line: str, expected: object) -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "",
-        "worker",
-        "worker local",
-        "worker global extra",
-        "splat",
-        "splat a b",
-        "run",
-        "-",
         "worker global --unknown",
         "worker global -vv",
         "worker single-node --sleep",
         "worker single-node --sleep=soon",
     ],
 )
-def test_what_makes_no_command(line: str) -> None:
+def test_flags_that_are_not_known(line: str) -> None:
     """Nothing is guessed."""
     with pytest.raises(UsageError):
         parse(line.split())

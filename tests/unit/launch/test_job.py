@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from reporter.launch.job import job, secret_name
 from reporter.launch.plugin_pod import plugin_container
-from reporter.link import environment
+from reporter.link import config
 from reporter.run import names
 from reporter.run.definition import Definition
 from reporter.runctl.pod_security import needed
 from reporter.sidecar import settings as sidecar_settings
 from reporter.verdict.pod import Names, find_adapter, find_form
-from reporter.worker.command_line import Work, parse
+from reporter.worker.command_line import parse
 from tests.plugin_definitions import YAML
 from tests.plugin_launches import IMAGE, OWNER, PLACE, RUN, definition, launch_of, plugin_of
 from tests.unit.launch.job_parts import (
@@ -137,7 +137,7 @@ def test_our_containers_understand_their_settings(situation: str) -> None:
     assert ("spec.nodeName" if per_node else None) == values.get("NODE_NAME")
     if found.contract == "link":
         return
-    link = {*environment.VARIABLES.values(), "AGGREGATOR_SCOPE"}
+    link = {*config.VARIABLES.values(), "AGGREGATOR_SCOPE"}
     pems = {f"{each}_FILE" for each in ("CA_CERT", "CLIENT_CERT", "CLIENT_KEY")}
     known = {each.name for each in sidecar_settings.Settings.described()}
     assert set(values) <= link | pems | (known if found.contract == "result-file" else set())
@@ -150,7 +150,7 @@ def test_our_containers_understand_their_settings(situation: str) -> None:
     else:
         ours = container(pod, name)
         assert ["/sonobuoy"] == ours["command"]
-        assert Work("node" if per_node else "global") == parse(ours["args"])
+        assert (["worker", "single-node" if per_node else "global"], 0) == parse(ours["args"])
 
 
 @pytest.mark.parametrize("situation", YAML)

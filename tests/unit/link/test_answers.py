@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reporter.link.answers import AggregatorAnswer
-from reporter.link.request import (
+from reporter.link.messages import (
+    Answer,
     digest_header,
     disposition,
     encode_progress,
@@ -20,11 +20,9 @@ from reporter.run.progress import Progress, parse_progress
 SHA = hashlib.sha256(b"x").hexdigest()
 
 
-def answer(body: bytes = b"", **headers: str) -> AggregatorAnswer:
+def answer(body: bytes = b"", **headers: str) -> Answer:
     """An answer with these headers, underscores for hyphens."""
-    return AggregatorAnswer(
-        200, {name.replace("_", "-"): value for name, value in headers.items()}, body
-    )
+    return Answer(200, {name.replace("_", "-"): value for name, value in headers.items()}, body)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reporter.link import ConfigError, WorkerConfig
-from reporter.link.environment import duration
+from reporter.link.config import duration
 from tests.aggregators.identities import Authority, identities
 
 EC_PARAMETERS = """-----BEGIN EC PARAMETERS-----
@@ -403,6 +403,6 @@ def test_settings_by_keyword_are_checked_too():
             client_key="",
             grace_seconds=0,
         )
-    assert ["AGGREGATOR_URL", "RESULT_TYPE", "NODE_NAME", "WORKER_GRACE_SECONDS", "CLIENT_KEY"] == [
+    assert ["AGGREGATOR_URL", "RESULT_TYPE", "NODE_NAME", "CLIENT_KEY", "WORKER_GRACE_SECONDS"] == [
         problem.split(":")[0] for problem in caught.value.problems
     ]

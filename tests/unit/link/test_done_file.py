@@ -24,7 +24,7 @@ def content(results: Path) -> tuple[str, bytes]:
     with opened(results) as target:
         assert target is not None
         assert not target.directory
-        return target.name, os.pread(target.descriptor, 1024, 0)
+        return target.name, target.opened.read_bytes()
 
 
 def cause(results: Path) -> str:

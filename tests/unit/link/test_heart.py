@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from reporter.link.answers import Beat
-from reporter.link.exchange import NoAnswer
+from reporter.link.connection import NoAnswer
 from reporter.link.heart import Heart
+from reporter.link.messages import Beat
 
 BOUND = 30.0
 

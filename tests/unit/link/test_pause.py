@@ -5,8 +5,7 @@ import threading
 
 import pytest
 
-from reporter.link.delivery import Patience
-from reporter.link.policy import LEAST_TRY
+from reporter.link.delivery import LEAST_TRY, Patience
 
 MOVED = 5.0  # when the end becomes another one
 WISH = 30.0  # of an aggregator
@@ -59,7 +58,7 @@ def test_wait_that_an_end_cuts_whenever_it_is_known(
     world = World(before, after)
     patience = world.patience()
 
-    patience.pause(WISH, patience.until(None))
+    patience.pause(WISH)
 
     assert expected == world.now
 
@@ -69,6 +68,6 @@ def test_wait_of_somebody_who_is_closed() -> None:
     world = World(math.inf, math.inf, closed=7.1)
     patience = world.patience()
 
-    patience.pause(WISH, patience.until(None))
+    patience.pause(WISH)
 
     assert 7.1 == world.now

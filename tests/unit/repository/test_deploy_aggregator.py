@@ -8,7 +8,7 @@ import pytest
 from reporter.aggregator.certificates.export import secrets
 from reporter.aggregator.certificates.run import issue_run
 from reporter.aggregator.settings import Settings
-from reporter.link.environment import VARIABLES
+from reporter.link.config import VARIABLES
 from reporter.run.plan import Plan, parse_plan
 from tests.unit.repository.manifests import AGGREGATOR, DEPLOY, FORMS, asked, load, rights
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from reporter.link.policy import LEAST_TRY
+from reporter.link.delivery import LEAST_TRY
 from reporter.sidecar.ending import (
     BAD_SETTINGS,
     LAST_TRY,

@@ -10,7 +10,7 @@ from typing import Any
 
 from reporter.aggregator.tarball.upload import TarballUploader
 from reporter.common import log
-from reporter.link.sockets import TimeLimits
+from reporter.link.connection import TimeLimits
 from reporter.run.clock import RunClock
 from reporter.run.plan import Plan, Plugin
 from reporter.run.state import Phase, Tar
@@ -22,7 +22,7 @@ from tests.aggregators.stores import QuickStore
 NOW = 1_767_268_800.0  # 2026-01-01T12:00:00Z
 BODY = bytes(range(256)) * 8192  # 2 MiB: more than the sockets hold
 TAR = Tar("run-1.tar.gz", "2026-01-01T00:00:00Z", "ab" * 32, len(BODY))
-LIMITS = TimeLimits(connect=10.0, handshake=10.0, send=30.0, answer=30.0)
+LIMITS = TimeLimits(connect=10.0, handshake=10.0, silence=30.0)
 
 
 class World:

@@ -56,7 +56,7 @@ RETRIED: dict[str, tuple[Act, str]] = {
 def test_a_try_that_fails(case: str, tmp_path: Path):
     """It is said, and the next try begins at the start."""
     act, words = RETRIED[case]
-    limits = replace(LIMITS, answer=0.5) if case == "silent" else LIMITS
+    limits = replace(LIMITS, silence=0.5) if case == "silent" else LIMITS
     with Bucket(tmp_path, act, Say()) as bucket:
         world = World(tmp_path, bucket, limits=limits)
         assert UploadState.UPLOADED is world.to_its_end().state
