@@ -5,9 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from reporter.launch.job import secret_name
-from reporter.launch.seen import SeenJob, SeenPod
-from reporter.launch.situation import LATE
-from reporter.launch.watched import pod_of
+from reporter.launch.seen import LATE, SeenJob, SeenPod
 from reporter.launch.world import Memory, Run, World
 from reporter.run.entry import HOLD, Entry, may_still_come, unjudged
 from reporter.run.names import entry_name
@@ -57,7 +55,7 @@ def clean_up(
         entry = entries[key]
         if not entry.terminal:
             continue
-        pod = pod_of(world, job.name, job.uid)
+        pod = world.pod_of(job.name, job.uid)
         unseen = _unseen_until(entry, pod, now)
         logs = key not in world.taken_logs and (unseen or (pod is not None and pod.containers))
         if unseen and logs:

@@ -6,12 +6,14 @@ takes those again that it does not find.
 
 from __future__ import annotations
 
+import asyncio
 import re
 import shutil
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -19,6 +21,8 @@ from reporter.common import log
 from reporter.errors import InvalidRequest, KubeError, NotFound
 from reporter.kube.objects import Objects
 from reporter.kube.stream import LogStream
+from reporter.launch.seen import SeenPod
+from reporter.run.plan import Key
 
 AT_ONCE = 8
 CONTAINER_BYTES = 5 * 2**20
@@ -84,9 +88,8 @@ class Logs:
     def stop(self) -> None:
         """End what is being read; it is taken again by the next process."""
         self._stopped.set()
-        with self._lock:
-            for stream in self._open:
-                stream.close()
+        for stream in tuple(self._open):
+            stream.close()
 
     def _take(self, pod: str, container: str, file: Path) -> None:
         tail: deque[bytes] = deque()
@@ -161,12 +164,46 @@ class Logs:
 
     @contextmanager
     def _reading(self, stream: LogStream) -> Iterator[None]:
-        with self._lock:
-            self._open.add(stream)
+        self._open.add(stream)
         if self._stopped.is_set():
             stream.close()
         try:
             yield
         finally:
-            with self._lock:
-                self._open.discard(stream)
+            self._open.discard(stream)
+
+
+class LogsTaken:
+    """Whose logs have been taken: each is tried once, a few Pods at a time, off the event loop.
+
+    `changed` is called when those of an entry were tried.
+    """
+
+    def __init__(self, logs: Logs, changed: Callable[[], None]) -> None:
+        self._logs, self._changed = logs, changed
+        self._threads = ThreadPoolExecutor(AT_ONCE, "logs")
+        self._tasks: dict[Key, asyncio.Task[None]] = {}
+        self.taken: set[Key] = set()
+        """Whose were tried."""
+
+    def take(self, key: Key, pod: SeenPod) -> None:
+        """Begin to take them, unless that has begun."""
+        if key not in self._tasks:
+            self._tasks[key] = asyncio.create_task(self._take(key, pod))
+
+    def stop(self) -> None:
+        """End what is being read; the next process takes it again."""
+        for task in self._tasks.values():
+            task.cancel()
+        self._logs.stop()
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def _take(self, key: Key, pod: SeenPod) -> None:
+        """Try once; what could not be taken keeps nothing from being removed."""
+        loop = asyncio.get_running_loop()
+        try:
+            await loop.run_in_executor(self._threads, self._logs.take, pod.name, pod.containers)
+        except Exception as error:  # whatever it is: no log is worth the end of a run
+            log.get().warning("Logs could not be saved", pod=pod.name, error=repr(error))
+        self.taken.add(key)
+        self._changed()

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 @dataclass(frozen=True, slots=True)
-class PodShown:
+class PodState:
     """What an entry's Pod does. `since` is how long it has been so."""
 
     name: str
@@ -36,7 +36,7 @@ class LauncherTrouble:
 
 
 @dataclass(frozen=True, slots=True)
-class LauncherShown:
+class LauncherState:
     """How the launcher is. `stays` has, by kind and name, why an object could not be removed."""
 
     step: Step

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from reporter.run.entry import Entry, State
 from reporter.run.heartbeats import Beat
-from reporter.run.launcher_status import LauncherShown, PodShown
+from reporter.run.launcher_status import LauncherState, PodState
 from reporter.run.plan import Key, Plan
 from reporter.run.progress import Sent
 from reporter.run.tar_upload import TarUpload
@@ -81,8 +81,8 @@ class Snapshot:
     beats: Mapping[Key, Beat]
     tar: Tar | None = None
     error: str | None = None
-    pods: Mapping[Key, PodShown] = field(default_factory=dict)
-    launcher: LauncherShown | None = None
+    pods: Mapping[Key, PodState] = field(default_factory=dict)
+    launcher: LauncherState | None = None
     retrieved_at: float | None = None
     upload: TarUpload | None = None
     skew: int = 0

@@ -10,7 +10,7 @@ from typing import Any, Final
 from reporter.run.counting import sum_of
 from reporter.run.entry import Entry, State
 from reporter.run.heartbeats import INTERVAL, Beat, age, stale
-from reporter.run.launcher_status import LauncherShown, PodShown
+from reporter.run.launcher_status import LauncherState, PodState
 from reporter.run.plan import GLOBAL, Key
 from reporter.run.progress import Sent, clip
 from reporter.run.record import Rank
@@ -162,7 +162,7 @@ def _result_counts(snapshot: Snapshot) -> Mapping[str, int] | None:
     return counts or None
 
 
-def _pod(pod: PodShown | None, skew: int) -> dict[str, Any] | None:
+def _pod(pod: PodState | None, skew: int) -> dict[str, Any] | None:
     if pod is None:
         return None
     return {
@@ -176,7 +176,7 @@ def _pod(pod: PodShown | None, skew: int) -> dict[str, Any] | None:
     }
 
 
-def _launcher(launcher: LauncherShown | None, skew: int) -> dict[str, Any] | None:
+def _launcher(launcher: LauncherState | None, skew: int) -> dict[str, Any] | None:
     if launcher is None:
         return None
     trouble = launcher.degraded

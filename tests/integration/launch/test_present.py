@@ -10,7 +10,7 @@ import pytest
 
 from reporter.launch import launcher as launching
 from reporter.launch.decide import Decision, decide
-from reporter.launch.mirrors import Mirrors
+from reporter.launch.mirror import Mirrors
 from reporter.run.names import entry_name
 from tests.integration.launch.cluster import ends
 from tests.integration.launch.world import CHECK, HANG, RUN, World, on_loop
@@ -45,7 +45,7 @@ class Stalled:
 @pytest.fixture
 def begun(one: World, monkeypatch: pytest.MonkeyPatch) -> World:
     """A run whose watch of Pods is dead, and what it shows soon old; its plugin fails."""
-    monkeypatch.setattr("reporter.launch.mirrors._FRESH", 0.5)
+    monkeypatch.setattr("reporter.launch.mirror._FRESH", 0.5)
     one.api, one.passes = Stalled, lambda key: False
     one.cluster.fates["check"] = ends
     return one

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reporter.launch.job import job, secret_name
-from reporter.launch.plugin_pod import plugin_container
+from reporter.launch.job import job, plugin_container, secret_name
 from reporter.link import environment
 from reporter.run import names
 from reporter.run.definition import Definition

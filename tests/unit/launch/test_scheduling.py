@@ -2,7 +2,7 @@
 
 import pytest
 
-from reporter.launch.scheduling import node_is_away
+from reporter.launch.seen import node_is_away
 
 ASIDE = "node(s) didn't satisfy plugin(s) [NodeAffinity]"
 REST = (

@@ -1,9 +1,9 @@
 """API objects as small values; what is foreign or damaged is read as what it is worth."""
 
 from reporter.launch.seen import (
-    Hindrance,
+    Row,
     SeenPod,
-    Taken,
+    Situation,
     newest_pods,
     read_event,
     read_job,
@@ -49,7 +49,8 @@ def test_a_pod_of_no_plugin_of_ours():
 
 def test_an_event_that_is_no_refusal_of_a_job():
     event = api_refusal(CHECK, "no")
-    assert ("FailedCreate: no", NOW) == (read_event(event).text, read_event(event).at)
+    found = read_event(event)
+    assert ("FailedCreate", "no", NOW) == (found.reason, found.message, found.at)
     assert read_event(event | {"reason": "SuccessfulCreate"}) is None
     pod = event["involvedObject"] | {"kind": "ReplicaSet"}
     assert read_event(event | {"involvedObject": pod}) is None
@@ -70,12 +71,12 @@ def test_of_several_pods_the_newest_counts():
 
 def test_a_pod_that_is_taken_away_counts_last():
     """As the second one does that a Job controller has made by mistake, and deletes."""
-    taken = Taken("PodDeleted", "Pod second was deleted", 30)
+    taken = Situation(Row.TAKEN_AWAY, "PodDeleted")
     pods = [
         SeenPod("first", "1", job="x", created_at=4.0),
-        SeenPod("second", "2", job="x", created_at=5.0, taken=taken),
-        SeenPod("old", "3", job="y", created_at=1.0, taken=taken),
-        SeenPod("alone", "4", job="y", created_at=2.0, taken=taken),
+        SeenPod("second", "2", job="x", created_at=5.0, taken_away=taken),
+        SeenPod("old", "3", job="y", created_at=1.0, taken_away=taken),
+        SeenPod("alone", "4", job="y", created_at=2.0, taken_away=taken),
     ]
     for order in (pods, pods[::-1]):
         shown = sorted(pod.name for pod in newest_pods(order).values())
@@ -100,7 +101,7 @@ def test_gated_is_not_unschedulable():
     """Whoever gates a Pod may use any words."""
     words = "no nodes available to schedule pods"
     pod = api_pod(CHECK, node="", conditions=[unscheduled(words, "SchedulingGated")])
-    assert Hindrance.SCHEDULING == read_pod(pod, LAUNCH).trouble.kind
+    assert Row.SCHEDULING is read_pod(pod, LAUNCH).trouble.row
 
 
 def test_what_a_stranger_says_is_made_fit_to_be_shown():
