@@ -10,7 +10,8 @@ from typing import Any, Final
 
 from reporter.common.objects import Object, items, number, section, text
 from reporter.launch import added_container
-from reporter.launch.added_container import CONFIG, ResultsMount, Setting
+from reporter.launch.added_container import CONFIG, variables
+from reporter.launch.manifest import filled
 from reporter.run import names
 from reporter.run.definition import Definition, full_image
 from reporter.run.identity import ANY_NODE
@@ -25,9 +26,12 @@ CONFIG_AT: Final = "/tmp/sonobuoy/config"  # noqa: S108 - the path of Sonobuoy's
 PROGRESS_PORT: Final = 8099
 GRACE: Final = 60  # seconds that our containers have for an upload after SIGTERM
 DEFAULT_GRACE: Final = 30  # what Kubernetes gives to Pods that name none
+RESULT_FILE: Final = "adapter-result.json"
 
 _RESULTS = "results"
 _RESULTS_AT = {"result-file": "/results", "done-file": "/tmp/sonobuoy/results"}  # noqa: S108
+# Where the Pod really is: a wrong one would be refused.
+_NODE_NAME: Final = added_container.from_field("NODE_NAME", "spec.nodeName")
 
 
 def certificate_holder(plugin: Plugin, key: Key) -> Key:
@@ -68,32 +72,14 @@ def job(
     """
     definition = launch.definition(plugin.name)
     name = names.entry_name(place.run, key)
-    pod: dict[str, Any] = deepcopy(dict(section(definition.template, "spec")))
-    host_network = pod.get("hostNetwork") is True
-    said = number(pod, "terminationGracePeriodSeconds")
-    own_grace = DEFAULT_GRACE if said is None else max(said, 1)
-    given = Setting(
-        place,
-        launch,
-        definition,
-        key,
-        name,
-        # Pods on the node's network would take each other's port.
-        port=PROGRESS_PORT + index if host_network else PROGRESS_PORT,
-        timeout=timeout,
-        grace=max(GRACE, own_grace),
-        host_network=host_network,
-        per_node=key.node != GLOBAL,
-    )
-    _whole(pod, given)
-    _containers(pod, given)
-    _contract(pod, given, secret_name(place.run, plugin, key))
-    template = deepcopy(dict(definition.template))
-    template |= {"metadata": _pod_metadata(given, own_grace), "spec": pod}
+    template = _Template(place, launch, definition, key)
+    template.add_to_pod()
+    template.add_to_containers(index)
+    template.add_contract(name, secret_name(place.run, plugin, key), timeout)
     spec: dict[str, Any] = {
         "backoffLimit": 0,
         "activeDeadlineSeconds": definition.start_timeout_seconds + timeout + UPLOADS,
-        "template": template,
+        "template": template.document(),
     }
     if definition.cleanup != "never":
         spec["ttlSecondsAfterFinished"] = KEPT
@@ -131,160 +117,201 @@ def _metadata(place: RunLocation, name: str, key: Key) -> dict[str, Any]:
     return metadata
 
 
-def _pod_metadata(given: Setting, grace: int) -> dict[str, Any]:
-    run, key = given.place.run, given.key
-    metadata = deepcopy(dict(section(given.definition.template, "metadata")))
-    labels, annotations = section(metadata, "labels"), section(metadata, "annotations")
-    mesh = "sidecar.istio.io/inject"
-    # A proxy that is put into the Pod keeps its Job from ending.
-    no_mesh = {} if mesh in annotations else {mesh: "false"}
-    metadata["labels"] = {
-        **no_mesh,
-        **labels,
-        **names.labels(run),
-        names.PLUGIN_LABEL: key.plugin,
-        "sonobuoy-component": "plugin",
-        "sonobuoy-plugin": key.plugin,
-        "sonobuoy-run": run,
-    }
-    metadata["annotations"] = {
-        "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
-        DEFAULT_CONTAINER: plugin_container(given.definition),
-        **annotations,
-        **names.annotations(key),
-        names.OWN_GRACE: str(grace),
-    }
-    return metadata
+class _Template:
+    """A definition's Pod template, to which what is ours is added."""
 
+    def __init__(
+        self, place: RunLocation, launch: Launch, definition: Definition, key: Key
+    ) -> None:
+        self.place, self.launch, self.definition, self.key = place, launch, definition, key
+        self.spec: dict[str, Any] = deepcopy(dict(section(definition.template, "spec")))
+        self.host_network = self.spec.get("hostNetwork") is True
+        self.node = [_NODE_NAME] if key.node != GLOBAL else []
+        said = number(self.spec, "terminationGracePeriodSeconds")
+        self.own_grace = DEFAULT_GRACE if said is None else max(said, 1)
+        self.grace = max(GRACE, self.own_grace)
+        self.port = str(PROGRESS_PORT)
 
-def _whole(spec: dict[str, Any], given: Setting) -> None:
-    """Add what concerns the Pod as a whole."""
-    spec["restartPolicy"] = "Never"
-    if not (spec.get("serviceAccountName") or spec.get("serviceAccount")):
-        spec["serviceAccountName"] = given.launch.service_account
-    present = {text(each, "name") for each in items(spec, "imagePullSecrets")}
-    missing = [{"name": name} for name in given.launch.pull_secrets if name not in present]
-    if missing:
-        spec["imagePullSecrets"] = [*_listed(spec, "imagePullSecrets"), *missing]
-    if given.per_node:
-        spec["affinity"] = affinity(spec, given.key.node)
-        if not spec.get("tolerations"):
-            spec["tolerations"] = [{"operator": "Exists"}]
-    # With ClusterFirst such Pods get the node's resolver, which does not know the aggregator.
-    if given.host_network and spec.get("dnsPolicy", "ClusterFirst") == "ClusterFirst":
-        spec["dnsPolicy"] = "ClusterFirstWithHostNet"
-    if given.definition.contract != "link":
-        spec["terminationGracePeriodSeconds"] = given.grace
+    def document(self) -> dict[str, Any]:
+        """Return the whole template."""
+        run, key = self.place.run, self.key
+        whole = deepcopy(dict(self.definition.template))
+        metadata = dict(section(whole, "metadata"))
+        labels, annotations = section(metadata, "labels"), section(metadata, "annotations")
+        mesh = "sidecar.istio.io/inject"
+        metadata["labels"] = {
+            # A proxy that is put into the Pod keeps its Job from ending.
+            **({} if mesh in annotations else {mesh: "false"}),
+            **labels,
+            **names.labels(run),
+            names.PLUGIN_LABEL: key.plugin,
+            "sonobuoy-component": "plugin",
+            "sonobuoy-plugin": key.plugin,
+            "sonobuoy-run": run,
+        }
+        metadata["annotations"] = {
+            "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
+            DEFAULT_CONTAINER: plugin_container(self.definition),
+            **annotations,
+            **names.annotations(key),
+            names.OWN_GRACE: str(self.own_grace),
+        }
+        return {**whole, "metadata": metadata, "spec": self.spec}
 
+    def add_to_pod(self) -> None:
+        """Add what concerns the Pod as a whole."""
+        spec = self.spec
+        spec["restartPolicy"] = "Never"
+        if not (spec.get("serviceAccountName") or spec.get("serviceAccount")):
+            spec["serviceAccountName"] = self.launch.service_account
+        present = {text(each, "name") for each in items(spec, "imagePullSecrets")}
+        missing = [{"name": name} for name in self.launch.pull_secrets if name not in present]
+        _add(spec, "imagePullSecrets", missing)
+        if self.node:
+            spec["affinity"] = affinity(spec, self.key.node)
+            if not spec.get("tolerations"):
+                spec["tolerations"] = [{"operator": "Exists"}]
+        # With ClusterFirst such Pods get the node's resolver, which does not know the aggregator.
+        if self.host_network and spec.get("dnsPolicy", "ClusterFirst") == "ClusterFirst":
+            spec["dnsPolicy"] = "ClusterFirstWithHostNet"
+        if self.definition.contract != "link":
+            spec["terminationGracePeriodSeconds"] = self.grace
 
-def _containers(spec: dict[str, Any], given: Setting) -> None:
-    """Add what the plugin's own containers get under every contract."""
-    launch, definition = given.launch, given.definition
-    config = launch.config_keys.get(definition.name, {})
-    for kind in ("initContainers", "containers"):
-        for container in items(spec, kind):
-            _fill_in(container, launch, definition.name)
-    for container in items(spec, "containers"):
-        known = _known(given, bool(config))
-        _put_variables(container, known, ours_win=False)
+    def add_to_containers(self, index: int) -> None:
+        """Add what the plugin's own containers get under every contract."""
+        launch, definition, spec = self.launch, self.definition, self.spec
+        config = launch.config_keys.get(definition.name, {})
+        if self.host_network:
+            self.port = str(PROGRESS_PORT + index)  # such Pods would take each other's
+        for kind in ("initContainers", "containers"):
+            for container in items(spec, kind):
+                _fill_in(container, launch, definition.name)
+        values = {}
+        if definition.contract == "done-file":
+            values["SONOBUOY"] = "true"
+            if launch.kubernetes_version:
+                values["SONOBUOY_K8S_VERSION"] = launch.kubernetes_version
+        if definition.contract == "done-file" or config:
+            values["SONOBUOY_CONFIG_DIR"] = CONFIG_AT
+        if definition.contract != "link":
+            values["SONOBUOY_PROGRESS_PORT"] = self.port
+        for container in items(spec, "containers"):
+            _put_variables(container, [*variables(values), *self.node], ours_win=False)
+            if config:
+                mount = {"name": CONFIG, "mountPath": CONFIG_AT, "readOnly": True}
+                _add(container, "volumeMounts", [mount])
         if config:
-            _put_mount(container, {"name": CONFIG, "mountPath": CONFIG_AT, "readOnly": True})
-    if config:
-        files = [{"key": key, "path": file} for file, key in config.items()]
-        volume = {"name": CONFIG, "configMap": {"name": given.place.run, "items": files}}
-        spec["volumes"] = [*_listed(spec, "volumes"), volume]
+            files = [{"key": key, "path": file} for file, key in config.items()]
+            volume = {"name": CONFIG, "configMap": {"name": self.place.run, "items": files}}
+            _add(spec, "volumes", [volume])
+
+    def add_contract(self, job: str, secret: str, timeout: int) -> None:
+        """Add what the plugin's contract asks for; `secret` has the client's certificate."""
+        spec, contract = self.spec, self.definition.contract
+        name = plugin_container(self.definition)
+        plugin: Any = next(each for each in items(spec, "containers") if text(each, "name") == name)
+        link = {
+            "AGGREGATOR_URL": self.place.aggregator_url,
+            "RESULT_TYPE": self.key.plugin,
+            "AGGREGATOR_SCOPE": "node" if self.node else "global",
+            **added_container.certificate_files(),
+        }
+        volumes = [added_container.certificates_volume(secret)]
+        if contract == "link":
+            _put_variables(plugin, [*variables(link), *self.node], ours_win=True)
+            _add(plugin, "volumeMounts", [added_container.certificates_mount()])
+            _add(spec, "volumes", volumes)
+            return
+        directory, mount = _results(plugin, _RESULTS_AT[contract])
+        if text(mount, "name") == _RESULTS and _RESULTS not in {
+            text(volume, "name") for volume in items(spec, "volumes")
+        }:
+            # On disk: with `medium: Memory` results would count as the plugin's memory.
+            volumes.append({"name": _RESULTS, "emptyDir": {}})
+        _add(spec, "volumes", [*volumes, added_container.token_volume()])
+        of_results_file = contract == "result-file"
+        kind, file = ("initContainers", "sidecar") if of_results_file else ("containers", "worker")
+        (ours,) = filled(
+            "reporter.launch",
+            f"{file}.yaml",
+            {
+                "image": self.launch.image,
+                "job": job,
+                "namespace": self.place.namespace,
+                "plugin_container": name,
+                "results_directory": directory,
+                "results_path": f"{directory}/{RESULT_FILE}",
+                "timeout": str(timeout),
+                "grace": str(self.grace),
+                "port": self.port,
+                "scope": "single-node" if self.node else "global",
+                "silent": not self.definition.heartbeats,
+                "no_conditions": not self.launch.write_conditions,
+                "host_network": self.host_network,
+            },
+        )
+        ours["env"] += [*variables(link), *self.node]
+        ours["securityContext"] = added_container.security(plugin, spec)
+        ours["volumeMounts"] = [
+            {**mount, "readOnly": True} if of_results_file else dict(mount),
+            added_container.certificates_mount(),
+            added_container.token_mount(),
+        ]
+        if contract == "done-file":
+            told = {"SONOBUOY_RESULTS_DIR": directory, "RESULTS_DIR": directory}
+            for container in items(spec, "containers"):
+                _put_variables(container, variables(told), ours_win=False)
+        # Before all others, so that the failure of an init container is reported too; and the
+        # kubelet starts containers in order: a pull that hangs would hold ours back.
+        spec[kind] = [ours, *_listed(spec, kind)]
 
 
 def _fill_in(container: Any, launch: Launch, plugin: str) -> None:
     image = full_image(text(container, "image"), launch.image, launch.kubernetes_version)
     container["image"] = image
-    wished = added_container.variables(launch.environment.get(plugin, {}))
-    if wished:
+    if wished := variables(launch.environment.get(plugin, {})):
         _put_variables(container, wished, ours_win=True)
 
 
-def _known(given: Setting, has_config: bool) -> list[dict[str, Any]]:
-    values = {}
-    if given.definition.contract == "done-file":
-        values["SONOBUOY"] = "true"
-        if given.launch.kubernetes_version:
-            values["SONOBUOY_K8S_VERSION"] = given.launch.kubernetes_version
-    if given.definition.contract == "done-file" or has_config:
-        values["SONOBUOY_CONFIG_DIR"] = CONFIG_AT
-    if given.definition.contract != "link":
-        values["SONOBUOY_PROGRESS_PORT"] = str(given.port)
-    node = [added_container.node_name()] if given.per_node else []
-    return [*added_container.variables(values), *node]
+def _results(plugin: Any, path: str) -> tuple[str, Object]:
+    """Find where the container writes its results, and the mount that leads there.
 
-
-def _contract(spec: dict[str, Any], given: Setting, secret: str) -> None:
-    """Add what the plugin's contract asks for."""
-    name = plugin_container(given.definition)
-    plugin: Any = next(each for each in items(spec, "containers") if text(each, "name") == name)
-    volumes = [added_container.certificates_volume(secret)]
-    if given.definition.contract == "link":
-        link = added_container.link_environment(given.place, given.key, per_node=given.per_node)
-        _put_variables(plugin, link, ours_win=True)
-        _put_mount(plugin, added_container.certificates_mount())
-    else:
-        results = _results(plugin, _RESULTS_AT[given.definition.contract])
-        if text(results.mount, "name") == _RESULTS and _RESULTS not in _volumes(spec):
-            # On disk: with `medium: Memory` results would count as the plugin's memory.
-            volumes.append({"name": _RESULTS, "emptyDir": {}})
-        volumes.append(added_container.token_volume())
-        if given.definition.contract == "result-file":
-            # Before all others, so that their failure is reported too.
-            first = added_container.sidecar(given, plugin, spec, results)
-            spec["initContainers"] = [first, *_listed(spec, "initContainers")]
-        else:
-            shown = {"SONOBUOY_RESULTS_DIR": results.directory, "RESULTS_DIR": results.directory}
-            for container in items(spec, "containers"):
-                _put_variables(container, added_container.variables(shown), ours_win=False)
-            # The kubelet starts containers in order: a pull that hangs would hold ours back.
-            first = added_container.worker(given, plugin, spec, results)
-            spec["containers"] = [first, *_listed(spec, "containers")]
-    spec["volumes"] = [*_listed(spec, "volumes"), *volumes]
-
-
-def _results(plugin: Any, path: str) -> ResultsMount:
-    """Find where the container writes its results; a mount for them is added where none is."""
+    A mount for them is added where none is.
+    """
     mounted = [
         (posixpath.normpath(text(each, "mountPath")), each)
         for each in items(plugin, "volumeMounts")
     ]
     leading = [each for each in mounted if f"{path}/".startswith(f"{each[0].rstrip('/')}/")]
     if leading:
-        return ResultsMount(path, _as_ours(max(leading, key=lambda each: len(each[0]))[1]))
+        return path, _as_ours(max(leading, key=lambda each: len(each[0]))[1])
     for at, mount in mounted:
         if text(mount, "name") == _RESULTS:
-            return ResultsMount(at, _as_ours(mount))
+            return at, _as_ours(mount)
     added = {"name": _RESULTS, "mountPath": path}
-    _put_mount(plugin, added)
-    return ResultsMount(path, added)
+    _add(plugin, "volumeMounts", [added])
+    return path, added
 
 
 def _as_ours(mount: Object) -> dict[str, Any]:
     return {name: mount[name] for name in ("name", "mountPath", "subPath") if name in mount}
 
 
-def _volumes(spec: Object) -> set[str]:
-    return {text(volume, "name") for volume in items(spec, "volumes")}
-
-
 def _put_variables(container: Any, added: list[dict[str, Any]], *, ours_win: bool) -> None:
     """Put variables before a container's own, which may refer to them as `$(NAME)`."""
     own = _listed(container, "env")
-    taken = {variable["name"] for variable in added}
+    ours = {variable["name"] for variable in added}
     present = {text(variable, "name") for variable in items(container, "env")}
     if ours_win:
-        own = [each for each in own if text(section(each), "name") not in taken]
+        own = [each for each in own if text(section(each), "name") not in ours]
     else:
         added = [variable for variable in added if variable["name"] not in present]
     container["env"] = [*added, *own]
 
 
-def _put_mount(container: Any, mount: Object) -> None:
-    container["volumeMounts"] = [*_listed(container, "volumeMounts"), dict(mount)]
+def _add(value: Any, key: str, more: list[dict[str, Any]]) -> None:
+    if more:
+        value[key] = [*_listed(value, key), *more]
 
 
 def _listed(value: Object, key: str) -> list[Any]:
