@@ -15,10 +15,10 @@ from reporter.launch.seen import LATE, MINUTE, Row, SeenJob, SeenPod, Situation
 from reporter.launch.situation import Track, situation
 from reporter.launch.world import Decision, Memory, Run, World
 from reporter.run.entry import RETURN_GRACE, Entry, State
-from reporter.run.launcher_status import PodState
 from reporter.run.names import entry_name
 from reporter.run.plan import GLOBAL, Key
 from reporter.run.record import Cause, Failure
+from reporter.run.state import PodState
 
 LONGEST_END: Final = 600.0  # seconds of clean-up, those in which the API is away included
 MOUNTED: Final = 10.0  # seconds after the launch in which a Pod usually has what it mounts

@@ -14,7 +14,7 @@ from reporter.launch.added_container import CONFIG, variables
 from reporter.launch.manifest import filled
 from reporter.run import names
 from reporter.run.definition import Definition, full_image
-from reporter.run.identity import ANY_NODE
+from reporter.run.names import ANY_NODE
 from reporter.run.nodes import affinity
 from reporter.run.plan import GLOBAL, Key, Plan, Plugin
 from reporter.run.spec import Launch, RunLocation

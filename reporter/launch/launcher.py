@@ -32,12 +32,11 @@ from reporter.ledger import Store, StoreError
 from reporter.pki.issuing import Pair
 from reporter.run.clock import RunClock
 from reporter.run.entry import State
-from reporter.run.launcher_status import LauncherState, LauncherTrouble, PodState, Step
 from reporter.run.names import entry_name
 from reporter.run.plan import Key, Plan
 from reporter.run.record import Cause, Failure
 from reporter.run.spec import Launch, RunLocation
-from reporter.run.state import Phase
+from reporter.run.state import LauncherState, LauncherTrouble, Phase, PodState, Step
 
 OWNER_GONE = 300.0  # seconds in which a ConfigMap that is gone may come back
 _PACE = 0.2  # seconds between two looks of a large run

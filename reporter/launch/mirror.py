@@ -22,9 +22,9 @@ from reporter.errors import KubeError
 from reporter.kube.objects import Objects
 from reporter.kube.stream import Watch
 from reporter.launch.seen import Refusal, SeenJob, SeenPod, read_event, read_job, read_pod
-from reporter.run.launcher_status import LauncherTrouble
 from reporter.run.names import selector
 from reporter.run.spec import Launch
+from reporter.run.state import LauncherTrouble
 
 Seen = TypeVar("Seen")
 

@@ -27,10 +27,10 @@ from reporter.launch.seen import owner_of, read_job
 from reporter.launch.world import Denial
 from reporter.pki.issuing import CertificateError, Pair
 from reporter.run.clock import RunClock
-from reporter.run.launcher_status import LauncherTrouble
 from reporter.run.names import entry_name
 from reporter.run.plan import Key, Plan
 from reporter.run.spec import Launch, RunLocation
+from reporter.run.state import LauncherTrouble
 
 T = TypeVar("T")
 

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 from reporter.launch.seen import Refusal, SeenJob, SeenPod
 from reporter.launch.situation import Track
-from reporter.run.launcher_status import PodState
 from reporter.run.plan import Key, Plan
 from reporter.run.record import Failure
 from reporter.run.spec import Launch
+from reporter.run.state import PodState
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,11 +20,10 @@ from reporter.ledger.published import Published
 from reporter.ledger.write_behind import PACE, RUN_BYTES, WriteBehind
 from reporter.run.clock import RunClock
 from reporter.run.entry import Entry, Marked
-from reporter.run.launcher_status import LauncherState, PodState
 from reporter.run.plan import Key, Plan
 from reporter.run.progress import Progress, UpdateId
 from reporter.run.record import Failure, Record, ResultVerdict
-from reporter.run.state import Phase, Snapshot, Tar
+from reporter.run.state import LauncherState, Phase, PodState, Snapshot, Tar
 from reporter.run.tar_upload import TarUpload
 
 

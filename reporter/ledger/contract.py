@@ -21,11 +21,10 @@ from typing import NamedTuple, Protocol
 
 from reporter.errors import ReporterError
 from reporter.run.entry import Entry, Marked
-from reporter.run.launcher_status import LauncherState, PodState
 from reporter.run.plan import Key, Plan
 from reporter.run.progress import Progress, UpdateId
 from reporter.run.record import Failure, Record, ResultVerdict
-from reporter.run.state import Phase, Snapshot, Tar
+from reporter.run.state import LauncherState, Phase, PodState, Snapshot, Tar
 from reporter.run.tar_upload import TarUpload
 from reporter.run.upload import UploadOutcome
 

@@ -10,12 +10,11 @@ from typing import Protocol, TypeVar
 
 from reporter.ledger.contract import StoreError
 from reporter.ledger.transaction import Changed, Operation, Run, Transaction
-from reporter.run.counting import Sum
 from reporter.run.entry import Entry
 from reporter.run.plan import Key
 from reporter.run.progress import Sent
-from reporter.run.results import result_counts
-from reporter.run.state import Kind, kind_of
+from reporter.run.results import Sum
+from reporter.run.state import Kind, kind_of, result_counts
 
 T = TypeVar("T")
 

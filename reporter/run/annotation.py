@@ -13,16 +13,21 @@ from typing import Any, Final, NamedTuple
 from reporter.run.entry import State
 from reporter.run.plan import Key
 from reporter.run.progress import TEXT_BYTES, Sent, clip
-from reporter.run.results import (
-    NOT_PASSED,
+from reporter.run.results import NOT_PASSED
+from reporter.run.state import (
+    Phase,
+    Snapshot,
     counts,
+    final,
+    percent_complete,
     plugins_reported,
     result_counts,
     result_status,
     run_result_status,
+    run_status,
+    stage,
     why,
 )
-from reporter.run.state import Phase, Snapshot, final, percent_complete, run_status, stage
 from reporter.run.status import progress_fields, retrieved_at, tar_info, tar_upload
 
 STATUS_ANNOTATION: Final = "sonobuoy.hept.io/status"

@@ -7,22 +7,26 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from reporter.run.counting import sum_of
 from reporter.run.entry import Entry, State
 from reporter.run.heartbeats import INTERVAL, Beat, age, stale
-from reporter.run.launcher_status import LauncherState, PodState
 from reporter.run.plan import GLOBAL, Key
 from reporter.run.progress import Sent, clip
 from reporter.run.record import Rank
-from reporter.run.results import (
+from reporter.run.results import sum_of
+from reporter.run.state import (
+    LauncherState,
+    PodState,
+    Snapshot,
     counts,
+    final,
+    percent_complete,
     plugins_reported,
     result_counts,
     result_status,
     run_result_status,
+    run_status,
     why,
 )
-from reporter.run.state import Snapshot, final, percent_complete, run_status
 from reporter.run.tar_upload import TarUpload
 
 API_VERSION: Final = "v1"

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Final
 from reporter.cli.exits import FAILED, GOOD, TIME_OVER, CannotTell
 from reporter.cli.output import tell
 from reporter.cli.table import Bar
-from reporter.run.pod_status import ReadOutcome
-from reporter.run.remarks import ending
 from reporter.run.view import (
     Document,
     Look,
+    ReadOutcome,
     Row,
     counts,
+    ending,
     failed,
     held_up,
     over,

@@ -5,14 +5,8 @@ from typing import Any, Protocol
 
 from reporter.errors import Forbidden, KubeError, NoAggregatorPod, NotFound
 from reporter.run.names import selector
-from reporter.run.pod_status import (
-    LABELS,
-    Reading,
-    ReadOutcome,
-    newest_first,
-    pick_pod,
-    read_status,
-)
+from reporter.run.pod_status import LABELS, Reading, newest_first, pick_pod, read_status
+from reporter.run.view import ReadOutcome
 
 DEFAULT_POD = "sonobuoy"
 """The aggregator's Pod where none is labelled as one."""

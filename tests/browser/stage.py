@@ -18,11 +18,11 @@ from reporter.common.metrics import Page
 from reporter.ledger.blobs import BlobStore
 from reporter.ledger.layout import Layout
 from reporter.results.process import Judge
-from reporter.run.launcher_status import LauncherState, PodState, Step
 from reporter.run.plan import Key, parse_plan
 from reporter.run.progress import Progress
 from reporter.run.record import Cause, Failure, Rank, Record
-from reporter.run.upload_head import Meta
+from reporter.run.state import LauncherState, PodState, Step
+from reporter.run.upload import Meta
 from tests.aggregators.listening import limited, listening
 from tests.aggregators.stores import QuickStore
 from tests.browser.webdriver import Browser

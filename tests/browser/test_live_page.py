@@ -8,10 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from reporter.run.launcher_status import LauncherTrouble, PodState, Step
 from reporter.run.plan import Key
 from reporter.run.record import Cause
-from reporter.run.state import Phase, Tar
+from reporter.run.state import LauncherTrouble, Phase, PodState, Step, Tar
 from reporter.run.tar_upload import TarUpload, UploadState
 from tests.aggregators.served import Aggregator, plan
 from tests.browser.stage import LINK, PLUGINS, ROWS, Stage, opened, rehearse

@@ -13,8 +13,7 @@ from reporter.collect.snapshot.redact import redact, redact_text
 from reporter.errors import Unavailable
 from reporter.kube.list_items import ListItems
 from reporter.results.run_results import read_tree
-from reporter.run.destination import expires_too_soon, read_destination
-from reporter.run.tar_upload import error_code
+from reporter.run.tar_upload import error_code, expires_too_soon, read_destination
 from reporter.runctl.snapshot_index import index_lines
 from reporter.untar import BadArchive, Caps, check
 from tests.archives import tars

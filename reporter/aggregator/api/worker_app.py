@@ -17,11 +17,10 @@ from reporter.aggregator.server.observer import Observer
 from reporter.aggregator.server.tls_protocol import peer_of
 from reporter.common.defaults import ADAPTER_RESULT
 from reporter.ledger import Store
-from reporter.run.identity import Identity, identity_of
+from reporter.run.names import Identity, identity_of
 from reporter.run.plan import Key, Plan
 from reporter.run.target import Route, Target, Targets
-from reporter.run.upload import UploadConclusion, UploadOutcome
-from reporter.run.upload_head import Meta, declared_digest, filename_of
+from reporter.run.upload import Meta, UploadConclusion, UploadOutcome, declared_digest, filename_of
 
 _METHODS = {Route.RESULTS: "PUT", Route.PROGRESS: "POST", Route.HEARTBEAT: "GET"}
 _NOT_ALLOWED = {route: Answer(405, b"", (("Allow", method),)) for route, method in _METHODS.items()}

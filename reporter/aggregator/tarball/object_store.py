@@ -23,9 +23,16 @@ from reporter.link.exchange import AggregatorConnection, NoAnswer
 from reporter.link.request import Request
 from reporter.link.sockets import Socket, TimeLimits
 from reporter.run.clock import RunClock
-from reporter.run.destination import LONGEST_URL, Destination, read_destination
 from reporter.run.state import Tar
-from reporter.run.tar_upload import LARGEST, PutOutcome, error_code, put_outcome
+from reporter.run.tar_upload import (
+    LARGEST,
+    LONGEST_URL,
+    Destination,
+    PutOutcome,
+    error_code,
+    put_outcome,
+    read_destination,
+)
 
 _PIECE: Final = 256 * 1024
 LIMITS: Final = TimeLimits(connect=10.0, handshake=10.0, send=60.0, answer=300.0)

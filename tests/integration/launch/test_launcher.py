@@ -15,9 +15,9 @@ from reporter.errors import Unavailable
 from reporter.launch import cleanup, decide, launcher
 from reporter.pki.issuing import CertificateError
 from reporter.run.entry import State
-from reporter.run.launcher_status import LauncherTrouble, Step
 from reporter.run.names import annotations, entry_name
 from reporter.run.record import Cause, Failure
+from reporter.run.state import LauncherTrouble, Step
 from tests.fakekube import Answer, FakeKube, Rule
 from tests.fakekube.store import stamp
 from tests.integration.launch.cluster import ends, runs, unscheduled, waits

@@ -10,9 +10,8 @@ import pytest
 from reporter.ledger import ProgressTaken, Received, RunNotReady
 from reporter.ledger.operations import Windows
 from reporter.run.entry import Marked, State
-from reporter.run.launcher_status import LauncherState, PodState, Step
 from reporter.run.record import Cause, Rank
-from reporter.run.state import Phase
+from reporter.run.state import LauncherState, Phase, PodState, Step
 from reporter.run.tar_upload import TarUpload, UploadState
 from reporter.run.upload import UploadOutcome
 from tests.integration.ledger.contract import NOBODY, TAR, beat, complete, facts

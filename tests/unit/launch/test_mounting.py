@@ -4,7 +4,7 @@ import pytest
 
 from reporter.launch.decide import MOUNTED, waiting_for_mounts
 from reporter.run.entry import Entry, launch
-from reporter.run.launcher_status import PodState
+from reporter.run.state import PodState
 from tests.unit.launch.cluster import CHECK, NOW
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from reporter.run.destination import LONGEST_URL, expires_too_soon, read_destination
+from reporter.run.tar_upload import LONGEST_URL, expires_too_soon, read_destination
 
 NOON = 1_767_268_800.0  # 2026-01-01T12:00:00Z
 

@@ -6,9 +6,8 @@ from dataclasses import replace
 import pytest
 
 from reporter.run.annotation import RUN_ANNOTATION, STATUS_ANNOTATION, annotations
-from reporter.run.from_annotations import of_reading
 from reporter.run.plan import Plan, Plugin
-from reporter.run.pod_status import read_status
+from reporter.run.pod_status import of_reading, read_status
 from reporter.run.record import Cause
 from reporter.run.state import Phase
 from reporter.run.view import counts, passed, percent, rows

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reporter.run.identity import ANY_NODE, Identity, client_uri, identity_of
+from reporter.run.names import ANY_NODE, Identity, client_uri, identity_of
 from reporter.run.plan import Key
 
 RUN = "run-1"

@@ -3,7 +3,8 @@
 import pytest
 
 from reporter.run.annotation import STATUS_ANNOTATION, annotations
-from reporter.run.pod_status import Picked, Reading, ReadOutcome, pick_pod, read_status
+from reporter.run.pod_status import Picked, Reading, pick_pod, read_status
+from reporter.run.view import ReadOutcome
 from tests.unit.run.world import all_in, snapshot
 
 NEW = {"sonobuoy-component": "aggregator"}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from reporter.run.remarks import (
+from reporter.run.view import (
     FINISHING,
     REMOVING,
     UPLOADING,

@@ -8,10 +8,9 @@ import pytest
 from reporter.run.entry import Entry, Window, receive, silence
 from reporter.run.entry import fail as failed
 from reporter.run.heartbeats import Beat
-from reporter.run.launcher_status import LauncherState, LauncherTrouble, PodState, Step
 from reporter.run.plan import GLOBAL, Key, Plan, Plugin
 from reporter.run.record import Cause
-from reporter.run.state import Phase, Tar
+from reporter.run.state import LauncherState, LauncherTrouble, Phase, PodState, Step, Tar
 from reporter.run.status import entry_document, rfc3339
 from reporter.run.tar_upload import TarUpload, UploadState
 from tests.unit.run.world import (

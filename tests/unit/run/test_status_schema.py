@@ -12,11 +12,10 @@ from jsonschema import Draft202012Validator
 from reporter.common import schema
 from reporter.run.entry import Entry, Window
 from reporter.run.heartbeats import Beat
-from reporter.run.launcher_status import LauncherState, LauncherTrouble, PodState, Step
 from reporter.run.plan import Skipped
 from reporter.run.progress import Progress, combine
 from reporter.run.record import Cause, Failure, Record, record_of
-from reporter.run.state import Phase, Status, Tar
+from reporter.run.state import LauncherState, LauncherTrouble, Phase, PodState, Status, Step, Tar
 from reporter.run.status import entry_document, run_fields
 from tests.unit.run.world import (
     E2E,

@@ -7,9 +7,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reporter.run.annotation import RUN_ANNOTATION, STATUS_ANNOTATION
-from reporter.run.from_annotations import of_reading
-from reporter.run.pod_status import ReadOutcome, read_status
-from reporter.run.view import Held, failed, held_up, over, passed, percent, read_document, rows
+from reporter.run.pod_status import of_reading, read_status
+from reporter.run.view import (
+    Held,
+    ReadOutcome,
+    failed,
+    held_up,
+    over,
+    passed,
+    percent,
+    read_document,
+    rows,
+)
 
 OURS = {"status": "failed", "percent_complete": 0.25, "final": False, "revision": 7}
 

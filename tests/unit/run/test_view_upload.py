@@ -2,8 +2,7 @@
 
 import pytest
 
-from reporter.run.remarks import upload_words
-from reporter.run.view import upload_failed, uploaded
+from reporter.run.view import upload_failed, upload_words, uploaded
 from reporter.runctl.follow import good
 
 STATES = {
