@@ -13,7 +13,7 @@ from typing import NamedTuple
 from reporter.run.entry import Entry, State
 from reporter.run.heartbeats import Beat
 from reporter.run.plan import Key, Plan
-from reporter.run.progress import Sent
+from reporter.run.progress import StoredProgress
 from reporter.run.record import Rank
 from reporter.run.results import ResultStatus, without_result
 from reporter.run.tar_upload import TarUpload
@@ -117,7 +117,7 @@ class Snapshot:
     phase: Phase
     started_at: float
     entries: Mapping[Key, Entry]
-    progress: Mapping[Key, Sent]
+    progress: Mapping[Key, StoredProgress]
     beats: Mapping[Key, Beat]
     tar: Tar | None = None
     error: str | None = None

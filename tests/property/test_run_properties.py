@@ -23,7 +23,7 @@ from reporter.run.entry import (
 from reporter.run.heartbeats import Beat, beaten, heard, lost, shifted
 from reporter.run.plan import Key, Plan, Plugin, parse_plan, plan_document
 from reporter.run.pod_status import of_reading, pick_pod, read_status
-from reporter.run.progress import Sent, combine
+from reporter.run.progress import StoredProgress, combine
 from reporter.run.progress_body import INT64_MAX
 from reporter.run.record import Cause, Failure, Rank, Record
 from reporter.run.state import Phase, Snapshot, Status, counts, final, percent_complete, run_status
@@ -129,7 +129,7 @@ PLAN = Plan("r1", (Plugin("e2e"), Plugin("sysd", NODES)))
 
 
 sent_progress = st.builds(
-    Sent,
+    StoredProgress,
     st.builds(
         lambda update, failures, errors: combine(
             None, replace(update, failures_total=failures, errors_total=errors)
