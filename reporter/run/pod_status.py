@@ -3,7 +3,6 @@
 Typed outcomes for every way that can go wrong; asking the API server is not done here.
 """
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
@@ -16,7 +15,16 @@ from reporter.run.plan import GLOBAL
 from reporter.run.results import ResultStatus
 from reporter.run.state import Status
 from reporter.run.status import API_VERSION
-from reporter.run.view import BAD, COUNTS, LAST, Look, ReadOutcome, counts, plain_json
+from reporter.run.view import (
+    BAD,
+    COUNTS,
+    LAST,
+    Look,
+    ReadOutcome,
+    counts,
+    plain_json,
+    with_known_status,
+)
 from reporter.verdict.not_starting import IMAGE
 
 LABELS: Final = (("sonobuoy-component", "aggregator"), ("run", "sonobuoy-master"))
@@ -50,7 +58,7 @@ class Reading:
 def pick_pod(pods: Sequence[Mapping[str, Any]]) -> Picked:
     """Choose the aggregator's Pod by its label: the new label wins, then the first in the list."""
     for name, value in LABELS:
-        labelled = [pod for pod in pods if _labels(pod).get(name) == value]
+        labelled = [pod for pod in pods if section(pod, "metadata", "labels").get(name) == value]
         if labelled:
             return Picked(labelled[0], _several(labelled) if len(labelled) > 1 else "")
     return Picked(None)
@@ -65,7 +73,7 @@ def read_status(pod: Mapping[str, Any], warning: str = "") -> Reading:
         return Reading(outcome, pod, status, warning, detail)
 
     phase = text(section(pod, "status"), "phase")
-    if phase != "Running" and not (phase in _ENDED and _told_its_end(pod)):
+    if phase != "Running" and not (phase in _ENDED and _ours(pod).get("final") is True):
         return reading(
             ReadOutcome.POD_NOT_RUNNING, f"the pod is {phase or 'without a phase'}{_why(pod)}"
         )
@@ -92,15 +100,6 @@ def newest_first(pods: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     return sorted(pods, key=created, reverse=True)
 
 
-def _told_its_end(pod: Mapping[str, Any]) -> bool:
-    """Return whether the last that an aggregator has said of its run is final."""
-    try:
-        found = plain_json(text(section(pod, "metadata", "annotations"), RUN_ANNOTATION))
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(found, dict) and found.get("final") is True
-
-
 def _several(pods: Sequence[Mapping[str, Any]]) -> str:
     found = [section(pod, "metadata") for pod in pods]
     names = [f"{text(each, 'namespace')}/{text(each, 'name')}" for each in found]
@@ -110,10 +109,6 @@ def _several(pods: Sequence[Mapping[str, Any]]) -> str:
     elsewhere = len({text(each, "namespace") for each in found}) > 1
     hint = "; choose another with -n NAMESPACE" if elsewhere else ""
     return f"found {len(names)} aggregators: {shown}; showing {names[0]}{hint}"
-
-
-def _labels(pod: Mapping[str, Any]) -> Mapping[str, Any]:
-    return section(pod, "metadata", "labels")
 
 
 def _why(pod: Mapping[str, Any]) -> str:
@@ -175,13 +170,7 @@ def of_reading(reading: Reading) -> Look:
 
 
 def _ours(pod: Mapping[str, Any]) -> Mapping[str, Any]:
-    value = text(section(pod, "metadata", "annotations"), RUN_ANNOTATION)
-    try:
-        found = plain_json(value)
-    except (ValueError, RecursionError):
-        return {}
-    known = isinstance(found, dict) and found.get("status") in tuple(Status)
-    return found if known else {}
+    return with_known_status(text(section(pod, "metadata", "annotations"), RUN_ANNOTATION))
 
 
 def _told_counts(ours: Mapping[str, Any], rows: int) -> Mapping[str, int] | None:
@@ -201,18 +190,14 @@ def _plugins(status: Mapping[str, Any], why: Mapping[str, Any]) -> Iterator[dict
     """
     listed = [_plugin(found, why) for found in items(status, "plugins")]
     known = {entry["key"] for entry in listed}
-    named = defaultdict[tuple[str, ...], list[dict[str, Any]]](list)
-    for key in why:
-        entry = _named(key, why)
-        if entry is not None and key not in known:
-            named[_kind(entry)].append(entry)
+    named = [entry for key in why if key not in known and (entry := _named(key, why))]
     for entry in listed:
-        shown = named.pop(_kind(entry), []) if entry["node"] == MANY else []
-        yield from shown
-        if not any(number(section(why, each["key"]), "alike") == len(shown) for each in shown):
+        same = [each for each in named if entry["node"] == MANY and _kind(each) == _kind(entry)]
+        named = [each for each in named if each not in same]
+        yield from same
+        if not any(number(section(why, each["key"]), "alike") == len(same) for each in same):
             yield entry
-    for left in named.values():
-        yield from left
+    yield from named
 
 
 def _named(key: str, why: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -61,7 +61,8 @@ class Row:
     """One entry, ready to be shown.
 
     `heard` is the age of the last heartbeat in seconds, while one is expected. `share` is the
-    progress from 0 to 1 where both numbers are known.
+    progress from 0 to 1 where both numbers are known. `held_up` is why its Pod does not run, `pod`
+    the same in the cluster's words.
     """
 
     key: str
@@ -77,6 +78,8 @@ class Row:
     attempts: int | None
     size: int | None
     received: str
+    held_up: str
+    pod: str
 
     @property
     def decided(self) -> bool:
@@ -94,33 +97,35 @@ class Row:
         return not self.bad and self.result not in NOT_PASSED
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
-    """An open entry whose Pod waits for something; `text` says what, in the cluster's words."""
-
-    key: str
-    plugin: str
-    reason: str
-    text: str
-
-
 def read_document(data: bytes) -> Document | None:
     """Read the document of `/status`, maybe without its entries; None for anything else."""
     try:
-        found = plain_json(data.decode())
-    except (ValueError, RecursionError):
+        found = with_known_status(data.decode())
+    except UnicodeDecodeError:
         return None
-    if not isinstance(found, dict) or found.get("status") not in tuple(Status):
+    if not found:
         return None
     plugins = found.get("plugins", [] if _told_counts(found) else None)
     whole = isinstance(plugins, list) and all(isinstance(entry, dict) for entry in plugins)
     return found if whole else None
 
 
+def with_known_status(written: str) -> dict[str, Any]:
+    """Return the JSON object that tells the status of a run; an empty one for anything else."""
+    try:
+        found = plain_json(written)
+    except (ValueError, RecursionError):
+        return {}
+    known = isinstance(found, dict) and found.get("status") in tuple(Status)
+    return found if known else {}
+
+
 def rows(document: Document) -> Iterator[Row]:
     """Yield the entries in the order they come."""
     for entry in items(document, "plugins"):
-        progress = section(entry, "progress")
+        progress, pod = section(entry, "progress"), section(entry, "pod")
+        held_up = text(pod, "reason")
+        says = _joined(text(pod, "phase"), held_up, text(pod, "message")) if held_up else ""
         total, completed = number(progress, "total"), number(progress, "completed")
         plugin, node = text(entry, "name"), text(entry, "node")
         status = text(entry, "status")
@@ -134,10 +139,12 @@ def rows(document: Document) -> Iterator[Row]:
             share=_share(completed, total),
             heard=None if status in DECIDED else number(entry, "last-heartbeat"),
             stale=entry.get("stale") is True,
-            detail=_why(entry) or _pod_says(entry) or text(progress, "msg"),
+            detail=_why(entry) or says or text(progress, "msg"),
             attempts=number(entry, "attempts"),
             size=number(entry, "bytes"),
             received=text(entry, "received_at"),
+            held_up=held_up,
+            pod=says,
         )
 
 
@@ -220,30 +227,11 @@ def _why(entry: Mapping[str, Any]) -> str:
     error = section(entry, "error")
     reason = text(entry, "reason") or text(error, "reason")
     message = text(entry, "message") or text(error, "text")
-    return ": ".join(filter(None, (reason, message)))
+    return _joined(reason, message)
 
 
-def _pod_says(entry: Mapping[str, Any]) -> str:
-    """Return what the Pod of an open entry waits for, in the cluster's words; empty if it runs."""
-    pod = section(entry, "pod")
-    reason, message = text(pod, "reason"), text(pod, "message")
-    if not reason:
-        return ""
-    return ": ".join(filter(None, (text(pod, "phase"), reason, message)))
-
-
-def held_up(document: Document) -> list[Held]:
-    """The open entries whose Pods do not run, or will not."""
-    return [
-        Held(
-            text(entry, "key"),
-            text(entry, "name"),
-            text(section(entry, "pod"), "reason"),
-            _pod_says(entry),
-        )
-        for entry in items(document, "plugins")
-        if _pod_says(entry)
-    ]
+def _joined(*words: str) -> str:
+    return ": ".join(filter(None, words))
 
 
 def _failures(progress: Mapping[str, Any]) -> int:

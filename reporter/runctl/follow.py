@@ -20,7 +20,6 @@ from reporter.run.view import (
     counts,
     ending,
     failed,
-    held_up,
     over,
     passed,
     rows,
@@ -161,14 +160,14 @@ class HeldUp:
 
     def see(self, document: Document) -> list[str]:
         """Return the new lines."""
-        now, found = self._clock(), held_up(document)
+        now, found = self._clock(), [row for row in rows(document) if row.held_up]
         self._since = {each.key: self._since.get(each.key, now) for each in found}
         lines = []
         for each in found:
-            what = each.plugin, each.reason
+            what = each.plugin, each.held_up
             if now >= self._since[each.key] + STANDS and what not in self._told:
                 self._told.add(what)
-                lines.append(f"{each.key}: {each.text}")
+                lines.append(f"{each.key}: {each.pod}")
         return lines
 
 

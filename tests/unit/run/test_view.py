@@ -9,10 +9,8 @@ from hypothesis import strategies as st
 from reporter.run.annotation import RUN_ANNOTATION, STATUS_ANNOTATION
 from reporter.run.pod_status import of_reading, read_status
 from reporter.run.view import (
-    Held,
     ReadOutcome,
     failed,
-    held_up,
     over,
     passed,
     percent,
@@ -379,7 +377,6 @@ def test_entries_whose_pods_wait():
         {"name": "q", "key": "q/global", "pod": None},
     ]
 
-    assert [Held("p/n1", "p", "ErrImagePull", "Pending: ErrImagePull: not found")] == held_up(
-        {"plugins": entries}
-    )
-    assert [] == held_up({})
+    waiting, *others = rows({"plugins": entries})
+    assert ("ErrImagePull", "Pending: ErrImagePull: not found") == (waiting.held_up, waiting.pod)
+    assert {("", "")} == {(row.held_up, row.pod) for row in others}
