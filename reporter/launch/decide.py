@@ -4,16 +4,16 @@ Level-based: each decision is made from the present alone, so that an event that
 twice or late, and a restart, make no difference. `Memory` only has since when something stands.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from math import inf
 from typing import Final
 
 from reporter.common.text import go_duration
 from reporter.launch.cleanup import END, STATE_LOST, clean_up
-from reporter.launch.seen import LATE, MINUTE, Row, SeenJob, SeenPod, Situation
+from reporter.launch.seen import LATE, MINUTE, Row, SeenPod, Situation
 from reporter.launch.situation import Track, situation
-from reporter.launch.world import Decision, Memory, Run, World
+from reporter.launch.world import Decision, Findings, Memory, Present, Run, World
 from reporter.run.entry import RETURN_GRACE, Entry, State
 from reporter.run.names import entry_name
 from reporter.run.plan import GLOBAL, Key
@@ -46,7 +46,11 @@ def decide(
     `begun`: whether it is stored that launching has begun. Without it a launcher that was killed
     after its first request would take what it has made for the work of one whose state is lost.
     """
-    jobs = world.jobs_of(run, entries)
+    jobs = {
+        key: job
+        for job in world.jobs.values()
+        if (key := job.key) in entries and key and job.made_for(key, run.name, run.owner)
+    }
     ending = all(entry.terminal for entry in entries.values())
     # The run stays open for these, so there is no hurry.
     ending = ending and all(entries[key].state is State.COMPLETE for key in world.uploading)
@@ -55,8 +59,9 @@ def decide(
     begun = begun or any(entry.launched_at is not None for entry in entries.values())
     if not ending and not begun and world.unseen_since is None:
         return _beginning(entries, memory, now, lost=bool(jobs))
-    found = _watch(run, entries, jobs, world, memory, now=now)
-    cleared = clean_up(run, entries, jobs, world, memory, now=now)
+    present, found = Present(run, entries, jobs, world, memory, now), Findings()
+    _watch(present, found)
+    clean_up(present, found)
     if world.unseen_since is not None:
         end = inf if memory.ending_since is None else memory.ending_since + LONGEST_END
         next_look = end if now < end < inf else None
@@ -66,15 +71,14 @@ def decide(
             pods=found.pods,
             next_look=next_look,
             through=now >= end,
-            stays=cleared.left if now >= end else {},
+            stays=found.left if now >= end else {},
         )
-    create, refused = _launches(run, entries, jobs, world, now=now)
-    dues = [*found.dues, *cleared.dues]
-    late, left = False, bool(cleared.left or cleared.delete_secrets)
+    create = _launches(present, found)
+    late, left = False, bool(found.left or found.delete_secrets)
     if memory.ending_since is not None and left:
-        dues.append(memory.ending_since + END)
+        found.dues.append(memory.ending_since + END)
         late = now >= memory.ending_since + END
-    next_look = min((due for due in dues if due > now), default=None)
+    next_look = min((due for due in found.dues if due > now), default=None)
     memory = replace(
         memory,
         tracks=found.tracks,
@@ -83,19 +87,19 @@ def decide(
     )
     return Decision(
         memory,
-        create=tuple(create),
+        create=create,
         adopt=tuple(
             key for key in jobs if entries[key].launched_at is None and not entries[key].terminal
         ),
         start=found.start,
-        fail=found.fail | refused,
-        take_logs=tuple(cleared.take_logs),
-        delete=tuple(cleared.delete),
-        delete_secrets=tuple(cleared.delete_secrets),
+        fail=found.fail,
+        take_logs=tuple(found.take_logs),
+        delete=tuple(found.delete),
+        delete_secrets=tuple(found.delete_secrets),
         pods=found.pods,
         next_look=next_look,
         through=ending and (late or not left),
-        stays=cleared.left if late else {},
+        stays=found.left if late else {},
     )
 
 
@@ -114,82 +118,72 @@ def _beginning(entries: Mapping[Key, Entry], memory: Memory, now: float, *, lost
 # -- whose turn it is ----------------------------------------------------------------------------
 
 
-def turns(run: Run, entries: Mapping[Key, Entry], jobs: Collection[Key]) -> Iterator[Key]:
+def _turns(present: Present) -> Iterator[Key]:
     """Give the entries that may be launched now and have no Job yet, in the order of the plan.
 
-    A group begins when the ones before it are decided. Each entry that has a Job of ours in `jobs`
-    is at work, whether or not its launch is stored.
+    A group begins when the ones before it are decided. Each entry that has a Job of ours is at
+    work, whether or not its launch is stored.
     """
-    plan, most = run.plan, run.launch.max_nodes_at_once
+    entries, plan = present.entries, present.run.plan
     for order in sorted({plugin.order for plugin in plan.plugins}):
         group = [plugin for plugin in plan.plugins if plugin.order == order]
         for plugin in group:
             undecided = [key for key in plugin.keys if not entries[key].terminal]
             waiting = [
-                key for key in undecided if entries[key].launched_at is None and key not in jobs
+                key
+                for key in undecided
+                if entries[key].launched_at is None and key not in present.jobs
             ]
-            yield from waiting[: max(0, most - (len(undecided) - len(waiting)))]
+            at_work = len(undecided) - len(waiting)
+            yield from waiting[: max(0, present.run.launch.max_nodes_at_once - at_work)]
         if not all(entries[key].terminal for plugin in group for key in plugin.keys):
             return
 
 
-def _launches(
-    run: Run, entries: Mapping[Key, Entry], jobs: Collection[Key], world: World, *, now: float
-) -> tuple[list[Key], dict[Key, Failure]]:
-    """Say whose Jobs to create, and who cannot have one."""
-    create, refused = [], {}
-    for key in turns(run, entries, jobs):
-        if denial := world.denied.get(entry_name(run.name, key)):
-            refused[key] = Failure("final", now, denial.text, Cause.START_FAILED, denial.reason)
-        else:
+def _launches(present: Present, found: Findings) -> tuple[Key, ...]:
+    """Say whose Jobs to create; who cannot have one fails."""
+    create = []
+    for key in _turns(present):
+        denial = present.world.denied.get(entry_name(present.run.name, key))
+        if denial is None:
             create.append(key)
-    return create, refused
+        else:
+            found.fail[key] = Failure(
+                "final", present.now, denial.text, Cause.START_FAILED, denial.reason
+            )
+    return tuple(create)
 
 
 # -- what becomes of those that were launched ----------------------------------------------------
 
 
-@dataclass(slots=True)
-class _Found:
-    """`dues` are the moments at which time alone changes something."""
-
-    start: dict[Key, float] = field(default_factory=dict)
-    fail: dict[Key, Failure] = field(default_factory=dict)
-    tracks: dict[Key, Track] = field(default_factory=dict)
-    pods: dict[Key, PodState] = field(default_factory=dict)
-    dues: list[float] = field(default_factory=list)
-
-
-def _watch(
-    run: Run,
-    entries: Mapping[Key, Entry],
-    jobs: Mapping[Key, SeenJob],
-    world: World,
-    memory: Memory,
-    *,
-    now: float,
-) -> _Found:
-    """Look at every open entry that was launched; `jobs` are those of this run."""
-    found = _Found()
-    for key, entry in entries.items():
+def _watch(present: Present, found: Findings) -> None:
+    """Look at every open entry that was launched."""
+    run, world, memory, now = present.run, present.world, present.memory, present.now
+    for key, entry in present.entries.items():
         launched = entry.launched_at
         if launched is None or entry.terminal:
             continue
-        name, uid = entry_name(run.name, key), memory.uids.get(key, "")
-        track, job, pod = memory.tracks.get(key), jobs.get(key), world.pod_of(name, uid)
+        track, pod = memory.tracks.get(key), present.pod(key)
         if entry.started_at is None and pod is not None and pod.started_at is not None:
             # A node's clock may be wrong, and nothing begins before its launch.
             began = max(launched, min(pod.started_at + world.skew, now))
-            found.start[key] = max(began, _returned(run, key, began, memory, now=now))
-        refusal = world.refusals.get(uid) if uid else None
+            found.start[key] = max(began, _returned(present, key, began))
         started = entry.started_at is not None or key in found.start
-        per_node = key.node != GLOBAL
-        seen = situation(name, job, pod, refusal, track, started=started, per_node=per_node)
+        seen = situation(
+            entry_name(run.name, key),
+            present.jobs.get(key),
+            pod,
+            world.refusals.get(memory.uids.get(key) or "-"),
+            track,
+            started=started,
+            per_node=key.node != GLOBAL,
+        )
         found.tracks[key] = track = _followed(track, seen, pod, now=now)
         due = None if seen.patience is None else track.since + seen.patience
         started_by = None
         if seen.row in _BEFORE_START and not started:
-            started_by = _start_due(run, key, launched, memory, now=now)
+            started_by = _start_due(present, key, launched)
         if due is not None and due <= now:
             found.fail[key] = _failure(seen, seen.text, now=now)
         elif started_by is not None and started_by <= now:
@@ -201,7 +195,6 @@ def _watch(
             found.dues.append(launched + LATE)  # a Job has no Pod in its first moments
         else:
             found.pods[key] = _pod_state(entry, pod, track, world.skew)
-    return found
 
 
 def _followed(track: Track | None, seen: Situation, pod: SeenPod | None, *, now: float) -> Track:
@@ -215,23 +208,24 @@ def _followed(track: Track | None, seen: Situation, pod: SeenPod | None, *, now:
     return Track(seen, since, pod.name if pod is not None else name, end)
 
 
-def _start_due(run: Run, key: Key, launched: float, memory: Memory, *, now: float) -> float:
+def _start_due(present: Present, key: Key, launched: float) -> float:
     """Return when it is over with starting; the time in which nothing was seen does not count."""
-    timeout = run.launch.definition(key.plugin).start_timeout_seconds
-    away = sum(end - max(begin, launched) for begin, end in memory.outages if end > launched)
-    first = now if memory.first_look is None else memory.first_look
-    return max(launched + timeout + away, first + MINUTE)
+    timeout = present.run.launch.definition(key.plugin).start_timeout_seconds
+    outages = present.memory.outages
+    away = sum(end - max(begin, launched) for begin, end in outages if end > launched)
+    first = present.memory.first_look
+    return max(launched + timeout + away, (present.now if first is None else first) + MINUTE)
 
 
-def _returned(run: Run, key: Key, began: float, memory: Memory, *, now: float) -> float:
+def _returned(present: Present, key: Key, began: float) -> float:
     """Return when it began at the earliest, if that was while nobody was here to take its result.
 
     Its worker is between two tries: of its time so much is left that it can come back.
     """
-    first = memory.first_look
+    first = present.memory.first_look
     if first is None or began >= first:
         return began
-    return min(now, first + RETURN_GRACE - run.plan.timeout_of(key.plugin))
+    return min(present.now, first + RETURN_GRACE - present.run.plan.timeout_of(key.plugin))
 
 
 def _failure(seen: Situation, text: str, *, now: float) -> Failure:

@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 from reporter.launch.seen import Refusal, SeenJob, SeenPod
 from reporter.launch.situation import Track
+from reporter.run.entry import Entry
+from reporter.run.names import entry_name
 from reporter.run.plan import Key, Plan
 from reporter.run.record import Failure
 from reporter.run.spec import Launch
@@ -58,20 +60,6 @@ class World:
     uploading: frozenset[Key] = frozenset()
     skew: int = 0
 
-    def jobs_of(self, run: Run, keys: Mapping[Key, object]) -> dict[Key, SeenJob]:
-        """Return the Jobs that this run has made; strangers' are left alone."""
-        return {
-            key: job
-            for job in self.jobs.values()
-            if (key := job.key) is not None
-            and key in keys
-            and job.made_for(key, run.name, run.owner)
-        }
-
-    def pod_of(self, name: str, job_uid: str) -> SeenPod | None:
-        """Return an entry's Pod of that very Job, once that was seen."""
-        return self.pods.get((name, job_uid)) if job_uid else None
-
 
 @dataclass(frozen=True, slots=True)
 class Memory:
@@ -91,6 +79,41 @@ class Memory:
     away_since: float | None = None
     outages: tuple[tuple[float, float], ...] = ()
     ending_since: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Present:
+    """What a decision is made from; `entries` has every key of the plan, `jobs` this run's."""
+
+    run: Run
+    entries: Mapping[Key, Entry]
+    jobs: Mapping[Key, SeenJob]
+    world: World
+    memory: Memory
+    now: float
+
+    def pod(self, key: Key) -> SeenPod | None:
+        """Return an entry's Pod of that very Job that this run has made, once that was seen."""
+        uid = self.memory.uids.get(key)
+        return self.world.pods.get((entry_name(self.run.name, key), uid)) if uid else None
+
+
+@dataclass(slots=True)
+class Findings:
+    """What was found: `left` says of what is to go why it is still there, by kind and name.
+
+    `dues` are the moments at which time alone changes something. The rest is as in `Decision`.
+    """
+
+    start: dict[Key, float] = field(default_factory=dict)
+    fail: dict[Key, Failure] = field(default_factory=dict)
+    tracks: dict[Key, Track] = field(default_factory=dict)
+    pods: dict[Key, PodState] = field(default_factory=dict)
+    take_logs: list[Key] = field(default_factory=list)
+    delete: list[str] = field(default_factory=list)
+    delete_secrets: list[str] = field(default_factory=list)
+    left: dict[str, str] = field(default_factory=dict)
+    dues: list[float] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)

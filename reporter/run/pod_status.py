@@ -13,7 +13,6 @@ from reporter.run.annotation import MANY, RUN_ANNOTATION, STATUS_ANNOTATION
 from reporter.run.entry import State
 from reporter.run.plan import GLOBAL
 from reporter.run.results import ResultStatus
-from reporter.run.state import Status
 from reporter.run.status import API_VERSION
 from reporter.run.view import (
     BAD,
@@ -22,8 +21,9 @@ from reporter.run.view import (
     Look,
     ReadOutcome,
     counts,
+    known_status,
     plain_json,
-    with_known_status,
+    plain_object,
 )
 from reporter.verdict.not_starting import IMAGE
 
@@ -84,7 +84,7 @@ def read_status(pod: Mapping[str, Any], warning: str = "") -> Reading:
         status = plain_json(value)
     except (ValueError, RecursionError):
         return reading(ReadOutcome.BAD_STATUS, f"the annotation {STATUS_ANNOTATION} is not JSON")
-    if not isinstance(status, dict) or status.get("status") not in tuple(Status):
+    if not isinstance(status, dict) or not known_status(status):
         return reading(
             ReadOutcome.BAD_STATUS, f"the annotation {STATUS_ANNOTATION} has no known status"
         )
@@ -140,6 +140,7 @@ def of_reading(reading: Reading) -> Look:
     if reading.status is None:
         return Look(reading.outcome, detail=reading.detail, warning=reading.warning)
     ours = _ours(reading.pod or {})
+    ours = ours if known_status(ours) else {}
     why = section(ours, "why")
     plugins = list(_plugins(reading.status, why))
     status = text(ours, "status") or text(reading.status, "status")
@@ -170,7 +171,7 @@ def of_reading(reading: Reading) -> Look:
 
 
 def _ours(pod: Mapping[str, Any]) -> Mapping[str, Any]:
-    return with_known_status(text(section(pod, "metadata", "annotations"), RUN_ANNOTATION))
+    return plain_object(text(section(pod, "metadata", "annotations"), RUN_ANNOTATION))
 
 
 def _told_counts(ours: Mapping[str, Any], rows: int) -> Mapping[str, int] | None:

@@ -99,25 +99,24 @@ class Row:
 
 def read_document(data: bytes) -> Document | None:
     """Read the document of `/status`, maybe without its entries; None for anything else."""
-    try:
-        found = with_known_status(data.decode())
-    except UnicodeDecodeError:
-        return None
-    if not found:
-        return None
+    found = plain_object(data.decode(errors="replace"))
     plugins = found.get("plugins", [] if _told_counts(found) else None)
     whole = isinstance(plugins, list) and all(isinstance(entry, dict) for entry in plugins)
-    return found if whole else None
+    return found if whole and known_status(found) else None
 
 
-def with_known_status(written: str) -> dict[str, Any]:
-    """Return the JSON object that tells the status of a run; an empty one for anything else."""
+def plain_object(written: str) -> dict[str, Any]:
+    """Decode a JSON object; an empty one for anything else."""
     try:
         found = plain_json(written)
     except (ValueError, RecursionError):
         return {}
-    known = isinstance(found, dict) and found.get("status") in tuple(Status)
-    return found if known else {}
+    return found if isinstance(found, dict) else {}
+
+
+def known_status(found: Document) -> bool:
+    """Whether it tells the status of a run."""
+    return found.get("status") in tuple(Status)
 
 
 def rows(document: Document) -> Iterator[Row]:
