@@ -72,11 +72,10 @@ class Launcher:
         close: Callable[[Key], bool],
         logs: Logs,
         now: RunClock,
-        rng: Callable[[], float] = random.random,
     ) -> None:
         self._api, self._store, self._plan, self._launch = api, store, plan, launch
         self._namespace, self._url, self._ca, self._client = namespace, url, ca, client
-        self._clock, self._now, self._rng = now.clock, now, rng
+        self._clock, self._now = now.clock, now
         self._uploading, self._close = uploading, close
         self._forget_key, self._key_kept = forget_key, True
         self._changed = asyncio.Event()
@@ -124,7 +123,7 @@ class Launcher:
                 if self._given_up(at_once=gone):
                     return None
                 self._publish({}, {})
-                delay = next_delay(failures, self._rng, longest=_LONGEST_BACK_OFF)
+                delay = next_delay(failures, random.random, longest=_LONGEST_BACK_OFF)
                 await asyncio.sleep(delay or 0.0)
                 continue
             self._troubles = []
@@ -164,27 +163,25 @@ class Launcher:
             self._changed.set,
             failed=self._say_failing,
             now=self._now,
-            rng=self._rng,
         )
         place = RunLocation(self._plan.run, self._namespace, owner, self._url)
+        run = Run(self._plan, self._launch, owner["uid"])
         requests = Requests(
             kube,
+            run,
             place,
-            self._plan,
-            self._launch,
             Secrets(kube, place, ca=self._ca, client=self._client),
             wanted=lambda key: not self._store.entry(key).terminal,
             changed=self._changed.set,
             failed=self._say_failing,
             now=self._now,
-            rng=self._rng,
         )
         if self._store.launching or self._state_was_lost():
             requests.secrets.kept |= secret_names(self._plan)
         for mirror in mirrors:
             mirror.start()
         try:
-            await self._go_on(Run(self._plan, self._launch, owner["uid"]), mirrors, requests)
+            await self._go_on(run, mirrors, requests)
         finally:
             for mirror in mirrors:
                 mirror.stop()

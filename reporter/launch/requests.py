@@ -24,12 +24,12 @@ from reporter.errors import AlreadyExists, Conflict, Denied, InvalidRequest, Kub
 from reporter.kube.objects import WARN, Objects
 from reporter.launch.job import certificate_holder, job, secret
 from reporter.launch.seen import owner_of, read_job
-from reporter.launch.world import Denial
+from reporter.launch.world import Denial, Run
 from reporter.pki.issuing import CertificateError, Pair
 from reporter.run.clock import RunClock
 from reporter.run.names import entry_name
-from reporter.run.plan import Key, Plan
-from reporter.run.spec import Launch, RunLocation
+from reporter.run.plan import Key
+from reporter.run.spec import RunLocation
 from reporter.run.state import LauncherTrouble
 
 T = TypeVar("T")
@@ -106,21 +106,18 @@ class Requests:
     def __init__(
         self,
         kube: Kube,
+        run: Run,
         place: RunLocation,
-        plan: Plan,
-        launch: Launch,
         secrets: Secrets,
         *,
         wanted: Callable[[Key], bool],
         changed: Callable[[], None],
         failed: Callable[[str, str], None],
         now: RunClock,
-        rng: Callable[[], float] = random.random,
     ) -> None:
-        self._kube, self._place, self._plan, self._launch = kube, place, plan, launch
-        self._owner, self.secrets = str((place.owner or {}).get("uid")), secrets
+        self._kube, self._run, self._place, self.secrets = kube, run, place, secrets
         self._wanted, self._changed, self._tell = wanted, changed, failed
-        self._now, self._clock, self._rng = now, now.clock, rng
+        self._now, self._clock = now, now.clock
         self._slots = asyncio.Semaphore(AT_ONCE)
         self._tasks: dict[tuple[str, str], asyncio.Task[None]] = {}
         self._creating = asyncio.Lock()
@@ -139,7 +136,7 @@ class Requests:
 
     def create(self, key: Key) -> None:
         """Make the entry's Job, and its Secret before, unless it is there meanwhile."""
-        name = entry_name(self._place.run, key)
+        name = entry_name(self._run.name, key)
         self._begin("creating Jobs", name, lambda: self._create(key, name), _AGAIN)
 
     def delete(self, name: str, uid: str) -> None:
@@ -153,12 +150,12 @@ class Requests:
     def check_secret(self, key: Key) -> None:
         """Make the Secret that a waiting Pod mounts again, if somebody has deleted it."""
         holder = self._holder(key)
-        name = entry_name(self._place.run, holder)
+        name = entry_name(self._run.name, holder)
         self._begin(_MAKING, name, lambda: self.secrets.check(holder), _CHECK)
 
     def check_owner(self) -> None:
         """See whether the run's ConfigMap, which owns all that is made, is still there."""
-        self._begin(READING_OWNER, self._place.run, self._check_owner, _CHECK)
+        self._begin(READING_OWNER, self._run.name, self._check_owner, _CHECK)
 
     def end_of_look(self) -> None:
         """Forget the trouble with what was not asked for since the last look."""
@@ -249,7 +246,7 @@ class Requests:
         doing, before = one[0], self._failing.get(one)
         times = 1 if before is None else before.times + 1
         wish = error.retry_after
-        delay = next_delay(times, self._rng, retry_after=wish, longest=LONGEST_BACK_OFF) or 0.0
+        delay = next_delay(times, random.random, retry_after=wish, longest=LONGEST_BACK_OFF) or 0.0
         until = self._clock() + delay
         if wish:
             self._paused_until = max(self._paused_until, until)
@@ -261,40 +258,34 @@ class Requests:
         asyncio.get_running_loop().call_later(delay, self._changed)
 
     def _holder(self, key: Key) -> Key:
-        plugin = self._plan.plugin(key.plugin)
+        plugin = self._run.plan.plugin(key.plugin)
         assert plugin is not None
         return certificate_holder(plugin, key)
 
     async def _create(self, key: Key, name: str) -> None:
         if not self._wanted(key):
             return
-        plugin = self._plan.plugin(key.plugin)
+        plan = self._run.plan
+        plugin = plan.plugin(key.plugin)
         assert plugin is not None
-        body = job(
-            self._place,
-            self._launch,
-            plugin,
-            key,
-            index=self._plan.plugins.index(plugin),
-            timeout=self._plan.timeout_of(key.plugin),
-        )
+        index, timeout = plan.plugins.index(plugin), plan.timeout_of(key.plugin)
+        body = job(self._place, self._run.launch, plugin, key, index=index, timeout=timeout)
         try:
             await self.secrets.provide(certificate_holder(plugin, key))
             found = read_job(await self._kube.post("Job", name, body))
         except LaunchRefused as error:
             self.denied[name] = Denial("JobRefused", f"Job {name} was refused: {error}")
             return
-        if found.made_for(key, self._place.run, self._owner):
+        if found.made_for(key, self._run.name, self._run.owner):
             self.created.add(key)
         else:
             text = f"Job {name} exists already and does not belong to this run"
             self.denied[name] = Denial("NameTaken", text)
 
     async def _check_owner(self) -> None:
-        run = self._place.run
-        found = await self._kube.get("ConfigMap", run)
-        if text(section(found, "metadata"), "uid") != self._owner:
-            raise Conflict(f"ConfigMap {run} is not the one that this run began with")
+        found = await self._kube.get("ConfigMap", self._run.name)
+        if text(section(found, "metadata"), "uid") != self._run.owner:
+            raise Conflict(f"ConfigMap {self._run.name} is not the one that this run began with")
 
 
 class Secrets:

@@ -21,6 +21,7 @@ from reporter.launch import launcher as launching
 from reporter.launch.logs import Logs
 from reporter.launch.mirror import Kind, Mirror
 from reporter.launch.requests import AT_ONCE, CREATIONS, Kube, Requests, Secrets
+from reporter.launch.world import Run
 from reporter.pki.issuing import Pair
 from reporter.run.clock import RunClock
 from reporter.run.entry import State
@@ -269,9 +270,8 @@ def requests_to(
     try:
         yield Requests(
             kube,
+            Run(plan, launch_of(plan), "o"),
             place,
-            plan,
-            launch_of(plan),
             Secrets(kube, place, ca=b"", client=lambda _: Pair(b"", b"")),
             wanted=wanted,
             changed=lambda: None,
