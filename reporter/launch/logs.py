@@ -38,8 +38,7 @@ class Logs:
 
     At most `most` bytes of each container are kept, `room` of all together, and none for which
     `check_room` raises OSError, given its size: it would use the disk's reserve. Each is read for
-    `seconds`: one that writes without end would keep up the logs of others until the run ends. What
-    has not come to its end after half of them is asked for its last lines, as there the cause is.
+    `seconds`: one that writes without end would keep up the logs of others until the run ends.
     """
 
     def __init__(
@@ -122,45 +121,22 @@ class Logs:
 
     def _tail(self, pod: str, container: str) -> deque[bytes]:
         """Read a log and return its end. The API knows no number of bytes there, only of lines."""
-        pieces, lines, cut = self._read(pod, container)
-        if not cut:
-            return pieces
-        said = "Log truncated: neither the log nor its last lines could be read in time"
-        try:
-            pieces, _, endless = self._read(pod, container, max(1, lines // 2))
-            if not endless:
-                said = "Log truncated: reading it took too long; only its last lines are kept"
-        except KubeError:
-            pass  # the Pod may be gone by now: what came first is kept
-        if not self._stopped.is_set():
-            log.get().warning(said, pod=pod, container=container)
-        return pieces
-
-    def _read(
-        self, pod: str, container: str, last: int | None = None
-    ) -> tuple[deque[bytes], int, bool]:
-        """Read a log, or its `last` lines, for half the time.
-
-        Return the end of what came, how many lines that was in all, and whether there was no end.
-        """
         pieces: deque[bytes] = deque()
-        size, lines, cut = 0, 0, False
-        end = self._clock() + self._seconds / 2
-        stream = self._api.stream_log(self._namespace, pod, container, tail_lines=last)
+        size, end = 0, self._clock() + self._seconds
+        stream = self._api.stream_log(self._namespace, pod, container)
         with self._reading(stream):
             for piece in stream:
                 pieces.append(piece)
                 size += len(piece)
-                lines += piece.count(b"\n")
                 while size - len(pieces[0]) >= self._most:
                     size -= len(pieces.popleft())
                 if self._clock() >= end:
-                    cut = True
-                    stream.close()
+                    said = "Log truncated: reading it took too long"
+                    log.get().warning(said, pod=pod, container=container)
                     break
         if size > self._most:
             pieces[0] = pieces[0][size - self._most :]
-        return pieces, lines, cut
+        return pieces
 
     @contextmanager
     def _reading(self, stream: LogStream) -> Iterator[None]:
@@ -171,6 +147,7 @@ class Logs:
             yield
         finally:
             self._open.discard(stream)
+            stream.close()
 
 
 class LogsTaken:
