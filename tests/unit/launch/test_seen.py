@@ -1,10 +1,13 @@
 """API objects as small values; what is foreign or damaged is read as what it is worth."""
 
+import pytest
+
 from reporter.launch.seen import (
     Row,
     SeenPod,
     Situation,
     newest_pods,
+    node_is_away,
     read_event,
     read_job,
     read_pod,
@@ -109,3 +112,48 @@ def test_what_a_stranger_says_is_made_fit_to_be_shown():
     trouble = read_pod(pod, LAUNCH).trouble
     assert "[31mred x" == trouble.message[:9]
     assert 1024 == len(trouble.text)
+
+
+ASIDE = "node(s) didn't satisfy plugin(s) [NodeAffinity]"
+REST = (
+    " no new claims to deallocate, preemption: 0/3 nodes are available: "
+    "3 Preemption is not helpful for scheduling."
+)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        f"0/3 nodes are available: 3 {ASIDE}.{REST}",
+        f"0/3 nodes are available: 3 {ASIDE}.",
+        f"0/3 nodes are available: 1 node(s) were unschedulable, 2 {ASIDE}.{REST}",
+        f"0/2 nodes are available: 1 {ASIDE}, 1 node(s) were unschedulable.{REST}",
+        f"0/12 nodes are available: 1 node(s) were unschedulable, 11 {ASIDE}.{REST}",
+        "0/1 nodes are available: 1 node(s) were unschedulable.",
+        "0/3 nodes are available: 3 node is filtered out by the prefilter result.",
+        "no nodes available to schedule pods",
+    ],
+)
+def test_the_node_is_gone_or_cordoned(message: str) -> None:
+    assert node_is_away(message)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "",
+        "something else",
+        f"0/3 nodes are available: 1 Insufficient cpu, 2 {ASIDE}.{REST}",
+        f"0/3 nodes are available: 1 node(s) had untolerated taint(s), 2 {ASIDE}.{REST}",
+        f"0/3 nodes are available: 2 {ASIDE}, x {ASIDE}.",
+        "0/3 nodes are available: 1 node(s) were unschedulable, 2 Insufficient cpu.",
+        "0/3 nodes are available: 2 node(s) were unschedulable, "
+        "1 node(s) didn't match Pod's node affinity/selector.",
+        "0/3 nodes are available: 3 node(s) were unschedulable.",
+        f"0/3 nodes are available: 1 {ASIDE}, 2 node(s) were unschedulable.",
+        'persistentvolumeclaim "x" not found',
+        '0/3 nodes are available: persistentvolumeclaim "x" not found.',
+    ],
+)
+def test_the_node_may_still_take_it(message: str) -> None:
+    assert not node_is_away(message)
