@@ -202,4 +202,4 @@ def test_a_pod_is_refused(scheduled: ControlPlane, case: Any) -> None:
     refusal = read_event(shown["items"][0])
     assert refusal is not None
     assert accepted["metadata"]["uid"] == refusal.job_uid
-    assert words in refusal.text
+    assert words in refusal.message
