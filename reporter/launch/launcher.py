@@ -171,6 +171,7 @@ class Launcher:
             run,
             place,
             Secrets(kube, place, ca=self._ca, client=self._client),
+            mirrors.jobs,
             wanted=lambda key: not self._store.entry(key).terminal,
             changed=self._changed.set,
             failed=self._say_failing,
@@ -283,9 +284,7 @@ class Launcher:
             if self._state_was_lost():
                 requests.secrets.kept |= secret_names(self._plan)
         await self._store.start_entries(decision.start)
-        launched = {*decision.adopt, *requests.created}
-        await self._store.launch_entries(launched, at=self._now())
-        requests.created -= launched
+        await self._store.launch_entries(decision.adopt, at=self._now())
         for key in decision.take_logs:
             uid = decision.memory.uids[key]
             self._logs.take(key, world.pods[entry_name(self._plan.run, key), uid])

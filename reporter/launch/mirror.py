@@ -101,6 +101,14 @@ class Mirror(Generic[Seen]):
         self._anew = True
         self._end_watch()
 
+    def note(self, name: str, seen: Seen) -> None:
+        """Take in what the API server has answered: a watch may show it much later."""
+        self.seen.setdefault(name, seen)
+
+    def forget(self, name: str) -> None:
+        """Take out what the API server does not know."""
+        self.seen.pop(name, None)
+
     def check(self) -> None:
         """Raise what has ended the thread, if anything has: what is seen is the past then."""
         if self._fault is not None:

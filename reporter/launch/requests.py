@@ -23,7 +23,8 @@ from reporter.common.retry import next_delay
 from reporter.errors import AlreadyExists, Conflict, Denied, InvalidRequest, KubeError, NotFound
 from reporter.kube.objects import WARN, Objects
 from reporter.launch.job import certificate_holder, job, secret
-from reporter.launch.seen import owner_of, read_job
+from reporter.launch.mirror import Mirror
+from reporter.launch.seen import SeenJob, owner_of, read_job
 from reporter.launch.world import Denial, Run
 from reporter.pki.issuing import CertificateError, Pair
 from reporter.run.clock import RunClock
@@ -75,10 +76,14 @@ class Kube:
         except (Denied, InvalidRequest) as error:
             raise LaunchRefused(error.said or str(error)) from error
 
-    async def remove(self, kind: str, name: str, uid: str) -> None:
-        """Delete the object with that UID; one that has its name by now is left alone."""
-        with suppress(NotFound, Conflict):
+    async def remove(self, kind: str, name: str, uid: str) -> bool:
+        """Delete the object with that UID; say whether it was there."""
+        try:
             await self.call(partial(self._api.delete, kind, self._namespace, name, uid=uid))
+        except (NotFound, Conflict):
+            # A conflict: another object has that name by now, and is left alone.
+            return False
+        return True
 
     def close(self) -> None:
         """Let go of what has not begun."""
@@ -100,7 +105,7 @@ class Requests:
 
     `wanted` says whether an entry is to be launched still, `changed` is called after each request
     and when one may be tried again, `failed` with what was tried and why in vain. `secrets` makes
-    and removes those of the run.
+    and removes those of the run, `jobs` is told of its Jobs.
     """
 
     def __init__(
@@ -109,6 +114,7 @@ class Requests:
         run: Run,
         place: RunLocation,
         secrets: Secrets,
+        jobs: Mirror[SeenJob],
         *,
         wanted: Callable[[Key], bool],
         changed: Callable[[], None],
@@ -116,6 +122,7 @@ class Requests:
         now: RunClock,
     ) -> None:
         self._kube, self._run, self._place, self.secrets = kube, run, place, secrets
+        self._jobs = jobs
         self._wanted, self._changed, self._tell = wanted, changed, failed
         self._now, self._clock = now, now.clock
         self._slots = asyncio.Semaphore(AT_ONCE)
@@ -129,8 +136,6 @@ class Requests:
         self._fault: BaseException | None = None
         self.denied: dict[str, Denial] = {}
         """By the names of Jobs, why there will be none."""
-        self.created: set[Key] = set()
-        """Whose Jobs are there: to be taken from here once that is stored."""
 
     # -- what is wanted --------------------------------------------------------------------------
 
@@ -141,7 +146,7 @@ class Requests:
 
     def delete(self, name: str, uid: str) -> None:
         """Delete the Job with that UID and its Pod."""
-        self._begin("deleting Jobs", uid, lambda: self._kube.remove("Job", name, uid), _AGAIN)
+        self._begin("deleting Jobs", uid, lambda: self._delete(name, uid), _AGAIN)
 
     def delete_secret(self, name: str) -> None:
         """Delete a Secret of the run."""
@@ -277,10 +282,14 @@ class Requests:
             self.denied[name] = Denial("JobRefused", f"Job {name} was refused: {error}")
             return
         if found.made_for(key, self._run.name, self._run.owner):
-            self.created.add(key)
+            self._jobs.note(name, found)
         else:
             text = f"Job {name} exists already and does not belong to this run"
             self.denied[name] = Denial("NameTaken", text)
+
+    async def _delete(self, name: str, uid: str) -> None:
+        if not await self._kube.remove("Job", name, uid):
+            self._jobs.forget(name)
 
     async def _check_owner(self) -> None:
         found = await self._kube.get("ConfigMap", self._run.name)
