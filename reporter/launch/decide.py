@@ -240,8 +240,8 @@ def _pod_state(entry: Entry, pod: SeenPod | None, track: Track, skew: int) -> Po
         return PodState(track.pod, "", "", seen.reason, seen.message, track.since, 0)
     since: float | None = track.since
     if seen.row is Row.RUNNING:
-        told = pod.started_at if pod.unready_at is None else pod.unready_at
-        since = None if told is None else told + skew
+        began = pod.started_at if pod.unready_at is None else pod.unready_at
+        since = None if began is None else began + skew
         if pod.unready_at is None and entry.started_at is not None:
             since = entry.started_at
     return PodState(pod.name, pod.node, pod.phase, seen.reason, seen.message, since, pod.restarts)

@@ -258,9 +258,9 @@ class _Template:
             added_container.token_mount(),
         ]
         if contract == "done-file":
-            told = {"SONOBUOY_RESULTS_DIR": directory, "RESULTS_DIR": directory}
+            paths = {"SONOBUOY_RESULTS_DIR": directory, "RESULTS_DIR": directory}
             for container in items(spec, "containers"):
-                _put_variables(container, variables(told), ours_win=False)
+                _put_variables(container, variables(paths), ours_win=False)
         # Before all others, so that the failure of an init container is reported too; and the
         # kubelet starts containers in order: a pull that hangs would hold ours back.
         spec[kind] = [ours, *_listed(spec, kind)]

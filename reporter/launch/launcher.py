@@ -23,7 +23,7 @@ from reporter.kube.objects import Objects
 from reporter.launch.cleanup import STATE_LOST
 from reporter.launch.decide import LONGEST_END, decide, waiting_for_mounts
 from reporter.launch.job import secret_names
-from reporter.launch.logs import Logs, LogsTaken
+from reporter.launch.logs import LogCollection, Logs
 from reporter.launch.mirror import Mirrors
 from reporter.launch.requests import READING_OWNER, Kube, Requests, Secrets
 from reporter.launch.seen import newest_pods, newest_refusals
@@ -79,7 +79,7 @@ class Launcher:
         self._uploading, self._close = uploading, close
         self._forget_key, self._key_kept = forget_key, True
         self._changed = asyncio.Event()
-        self._logs = LogsTaken(logs, self._changed.set)
+        self._logs = LogCollection(logs, self._changed.set)
         self._memory = Memory()
         self._decided_at: float | None = None
         self._troubles: list[LauncherTrouble] = []
@@ -269,7 +269,7 @@ class Launcher:
             dict(mirrors.jobs.seen),
             newest_pods(mirrors.pods.seen.values()),
             newest_refusals(mirrors.events.seen.values()),
-            frozenset(self._logs.taken),
+            frozenset(self._logs.tried),
             frozenset(requests.secrets.kept),
             dict(requests.denied),
             mirrors.unseen_since,

@@ -150,7 +150,7 @@ class Logs:
             stream.close()
 
 
-class LogsTaken:
+class LogCollection:
     """Whose logs have been taken: each is tried once, a few Pods at a time, off the event loop.
 
     `changed` is called when those of an entry were tried.
@@ -160,7 +160,7 @@ class LogsTaken:
         self._logs, self._changed = logs, changed
         self._threads = ThreadPoolExecutor(AT_ONCE, "logs")
         self._tasks: dict[Key, asyncio.Task[None]] = {}
-        self.taken: set[Key] = set()
+        self.tried: set[Key] = set()
         """Whose were tried."""
 
     def take(self, key: Key, pod: SeenPod) -> None:
@@ -182,5 +182,5 @@ class LogsTaken:
             await loop.run_in_executor(self._threads, self._logs.take, pod.name, pod.containers)
         except Exception as error:  # whatever it is: no log is worth the end of a run
             log.get().warning("Logs could not be saved", pod=pod.name, error=repr(error))
-        self.taken.add(key)
+        self.tried.add(key)
         self._changed()

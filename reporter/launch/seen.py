@@ -304,8 +304,8 @@ def _taken_away(pod: Object, facts: Pod, *, ours_running: bool) -> Situation | N
 
 def _unready_at(status: Object) -> float | None:
     """Return since when the Pod's node is not Ready: its own containers are, the Pod is not."""
-    shown = {text(each, "type"): each for each in items(status, "conditions")}
-    ready, containers = shown.get("Ready", {}), shown.get("ContainersReady", {})
+    conditions = {text(each, "type"): each for each in items(status, "conditions")}
+    ready, containers = conditions.get("Ready", {}), conditions.get("ContainersReady", {})
     if text(ready, "status") != "False" or text(containers, "status") != "True":
         return None
     return moment(ready, "lastTransitionTime")

@@ -129,9 +129,9 @@ def _ended(pod: SeenPod, *, started: bool) -> Situation:
         why = pod.trouble or Situation(row, "NeverStarted", text, text)
         return replace(why, row=row, patience=patience, cause=cause, repeated=False)
     text = f"{who} {_ending(run)}"
-    shown = f"{text}, and its result has not arrived yet"
+    message = f"{text}, and its result has not arrived yet"
     text = f"{text}, and its result never arrived"
-    return Situation(row, run.reason or "Ended", shown, text, patience, Cause.POD_FAILED)
+    return Situation(row, run.reason or "Ended", message, text, patience, Cause.POD_FAILED)
 
 
 def _ending(run: Terminated) -> str:

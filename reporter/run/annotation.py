@@ -152,9 +152,9 @@ def _progress(key: Key, stored: StoredProgress, skew: int, *, whole: bool) -> di
 
 
 def _status(snapshot: Snapshot, strict: bool) -> str:
-    over = snapshot.phase is Phase.CLOSED
-    told = over and (strict or snapshot.error is not None)
-    return run_status(snapshot) if told else stage(snapshot)
+    if snapshot.phase is Phase.CLOSED and (strict or snapshot.error is not None):
+        return run_status(snapshot)
+    return stage(snapshot)
 
 
 def _run(snapshot: Snapshot, *, truncated: bool) -> str:
@@ -165,13 +165,13 @@ def _run(snapshot: Snapshot, *, truncated: bool) -> str:
         if status == State.FAILED or verdict in NOT_PASSED
     }
     alike = Counter(failed.values())
-    shown = {
+    reasons = {
         str(key): _why(snapshot, key) | {"alike": alike[kind]}
         for key, kind in islice(failed.items(), FAILED_SHOWN)
     }
-    told = run_fields(snapshot, now=0.0)
-    document = {name: told[name] for name in _OURS}
-    return _json(document | {"failed": list(shown), "why": shown, "truncated": truncated})
+    fields = run_fields(snapshot, now=0.0)
+    document = {name: fields[name] for name in _OURS}
+    return _json(document | {"failed": list(reasons), "why": reasons, "truncated": truncated})
 
 
 def _why(snapshot: Snapshot, key: Key) -> dict[str, Any]:

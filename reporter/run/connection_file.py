@@ -61,21 +61,21 @@ def decode(data: bytes, *, now: float, max_age: float | None = None) -> Connecti
 
     `now` is Unix seconds, `max_age` in seconds; without it MAX_AGE, none with a `server_name`.
     """
-    told = _members(data)
-    created = epoch(told["created_at"])
+    members = _members(data)
+    created = epoch(members["created_at"])
     if created is None:
         raise UnusableFile("is invalid: created_at is not a time")
     if created > now + _SLACK:
         raise UnusableFile(f"is invalid: created in the future, at {stamp(created)}")
     if max_age is None:
-        max_age = math.inf if told["server_name"] else MAX_AGE
+        max_age = math.inf if members["server_name"] else MAX_AGE
     if now - created > max_age:
         age, limit = go_duration(int(now - created)), go_duration(int(max_age))
         raise UnusableFile(f"is too old: created {age} ago, the limit is {limit} (--max-age)")
     for name in ("ca_cert", "client_cert"):
-        if told[name]:
-            _check_end(name, told[name], now)
-    fields: dict[str, Any] = {field: told[member] for member, field in _MEMBERS.items()}
+        if members[name]:
+            _check_end(name, members[name], now)
+    fields: dict[str, Any] = {field: members[member] for member, field in _MEMBERS.items()}
     return ConnectionFile(**{**fields, "created_at": created})
 
 
@@ -88,15 +88,15 @@ def _members(data: bytes) -> dict[str, str]:
         raise UnusableFile("is invalid: not JSON") from None
     if not isinstance(found, dict):
         raise UnusableFile("is invalid: not a JSON object")
-    told = {member: found.get(member, "") for member in _MEMBERS}
-    for member, value in told.items():
+    members = {member: found.get(member, "") for member in _MEMBERS}
+    for member, value in members.items():
         if not isinstance(value, str):
             raise UnusableFile(f"is invalid: {member} is not a string")
-    if not told["host_address"]:
+    if not members["host_address"]:
         raise UnusableFile("is invalid: host_address is missing")
-    if bool(told["client_cert"]) != bool(told["client_key"]):
+    if bool(members["client_cert"]) != bool(members["client_key"]):
         raise UnusableFile("is invalid: client_cert and client_key must be given together")
-    return told
+    return members
 
 
 def _check_end(name: str, pem: str, now: float) -> None:

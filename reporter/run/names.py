@@ -65,9 +65,9 @@ def entry_name(run: str, key: Key) -> str:
 
     At most 60 characters: a Job's Pods add six, and its name is a label's value.
     """
-    shown = re.sub(r"[^a-z0-9]+", "-", key.plugin.lower())[:_SHOWN].strip("-") or "plugin"
+    prefix = re.sub(r"[^a-z0-9]+", "-", key.plugin.lower())[:_SHOWN].strip("-") or "plugin"
     said = "\0".join((run, key.plugin, key.node)).encode()
-    return f"{run}-{shown}-{hashlib.sha256(said).hexdigest()[:_DIGITS]}"
+    return f"{run}-{prefix}-{hashlib.sha256(said).hexdigest()[:_DIGITS]}"
 
 
 def annotations(key: Key) -> dict[str, str]:

@@ -50,11 +50,11 @@ def _reasons(definition: Definition, meant: Sequence[Requirement], node: Object)
     labels = section(node, "metadata", "labels")
     selector = section(spec, "nodeSelector")
     terms = _terms(spec)
-    asked = {requirement.key for requirement in meant} | selector.keys() | set(_keys(terms))
+    named = {requirement.key for requirement in meant} | selector.keys() | set(_keys(terms))
     system = labels.get("kubernetes.io/os") or section(node, "status", "nodeInfo").get(
         "operatingSystem"
     )
-    if system != "linux" and not asked & _OS:
+    if system != "linux" and not named & _OS:
         yield f"its operating system is {system or 'unknown'}"
     yield from (
         f"it is virtual: {key}={value}" for key, value in _VIRTUAL if labels.get(key) == value
@@ -97,12 +97,12 @@ def _matches(term: Object, node: Object) -> bool:
     """Say whether a node fulfils all of a term; one that asks for nothing matches no node."""
     labels = section(node, "metadata", "labels")
     fields = {"metadata.name": text(section(node, "metadata"), "name")}
-    asked = [
+    fulfilled = [
         _requirement(each).matches(of)
         for kind, of in (("matchExpressions", labels), ("matchFields", fields))
         for each in items(term, kind)
     ]
-    return bool(asked) and all(asked)
+    return bool(fulfilled) and all(fulfilled)
 
 
 def _requirement(found: Object) -> Requirement:

@@ -224,9 +224,9 @@ def _skipped(value: Any) -> Iterator[str]:
         yield ": not a list"
         return
     for at, item in enumerate(value):
-        told = item if isinstance(item, dict) else {}
-        reason = told.get("reason")
-        if not _is_node(told.get("node")):
+        entry = item if isinstance(item, dict) else {}
+        reason = entry.get("reason")
+        if not _is_node(entry.get("node")):
             yield f"[{at}].node: not a node name"
         elif not isinstance(reason, str) or not 0 < len(reason) <= LONGEST_REASON:
             yield f"[{at}].reason: not a text of at most {LONGEST_REASON} characters"

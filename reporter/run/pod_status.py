@@ -103,12 +103,12 @@ def newest_first(pods: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 def _several(pods: Sequence[Mapping[str, Any]]) -> str:
     found = [section(pod, "metadata") for pod in pods]
     names = [f"{text(each, 'namespace')}/{text(each, 'name')}" for each in found]
-    shown = ", ".join(names[:NAMED])
+    listed = ", ".join(names[:NAMED])
     if len(names) > NAMED:
-        shown += f" and {len(names) - NAMED} more"
+        listed += f" and {len(names) - NAMED} more"
     elsewhere = len({text(each, "namespace") for each in found}) > 1
     hint = "; choose another with -n NAMESPACE" if elsewhere else ""
-    return f"found {len(names)} aggregators: {shown}; showing {names[0]}{hint}"
+    return f"found {len(names)} aggregators: {listed}; showing {names[0]}{hint}"
 
 
 def _why(pod: Mapping[str, Any]) -> str:
@@ -176,8 +176,8 @@ def _ours(pod: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _told_counts(ours: Mapping[str, Any], rows: int) -> Mapping[str, int] | None:
     """Return the counts that our annotation tells; nothing where they make no sense."""
-    told = section(ours, "counts")
-    found = {name: many for name in COUNTS if (many := number(told, name)) is not None}
+    stated = section(ours, "counts")
+    found = {name: many for name in COUNTS if (many := number(stated, name)) is not None}
     whole = found.get("entries", -1)
     sane = rows <= whole and all(0 <= many <= whole for many in found.values())
     return found if sane and len(found) == len(COUNTS) else None
@@ -237,9 +237,9 @@ def _plugin(found: Mapping[str, Any], why: Mapping[str, Any]) -> dict[str, Any]:
 
 def _share_of(ours: Mapping[str, Any], key: str, part: int, whole: int) -> float:
     """Return the share that our annotation tells, else the counted one."""
-    told = ours.get(key)
-    if isinstance(told, int | float) and not isinstance(told, bool):
-        return told
+    stated = ours.get(key)
+    if isinstance(stated, int | float) and not isinstance(stated, bool):
+        return stated
     return round(part / whole, 4) if whole else 0.0
 
 

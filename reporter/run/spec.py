@@ -111,9 +111,9 @@ def read_launch(data: bytes) -> Launch:
     from reporter.common import schema  # takes long to load, and most commands read none
 
     def refuse(problems: Iterable[tuple[Place, str]]) -> None:
-        told = [f"{schema.field(path)}: {text}" if path else text for path, text in problems]
-        if told:
-            raise SettingsError(told)
+        lines = [f"{schema.field(path)}: {text}" if path else text for path, text in problems]
+        if lines:
+            raise SettingsError(lines)
 
     if len(data) > MAX_BYTES:
         raise SettingsError([f"larger than {MAX_BYTES} bytes"])

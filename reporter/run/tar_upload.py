@@ -171,15 +171,15 @@ def expires_too_soon(destination: Destination, now: float, until: float) -> str:
 
 def _expiry(query: str) -> float | None:
     """Return the earliest end that the stores' parameters tell, in Unix seconds."""
-    told = dict(_parameters(query))
+    stated = dict(_parameters(query))
     ends: list[float] = []
     for begin, seconds in _SHAPES:
-        since = _time(told.get(begin, ""))
-        if since is not None and told.get(seconds, "").isdecimal():
-            ends.append(since + int(told[seconds][:12]))
-    if told.get("expires", "").isdecimal() and not _SIGNED_AS_OF_OLD.isdisjoint(told):
-        ends.append(float(told["expires"][:12]))
-    if (until := _time(told.get("se", ""))) is not None:
+        since = _time(stated.get(begin, ""))
+        if since is not None and stated.get(seconds, "").isdecimal():
+            ends.append(since + int(stated[seconds][:12]))
+    if stated.get("expires", "").isdecimal() and not _SIGNED_AS_OF_OLD.isdisjoint(stated):
+        ends.append(float(stated["expires"][:12]))
+    if (until := _time(stated.get("se", ""))) is not None:
         ends.append(until)
     return min(ends, default=None)
 

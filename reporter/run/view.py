@@ -217,8 +217,8 @@ def percent(document: Document) -> int:
 
 
 def _told_counts(document: Document) -> Mapping[str, int] | None:
-    told = section(document, "counts")
-    return told if all(number(told, name) is not None for name in COUNTS) else None
+    stated = section(document, "counts")
+    return stated if all(number(stated, name) is not None for name in COUNTS) else None
 
 
 def _why(entry: Mapping[str, Any]) -> str:
