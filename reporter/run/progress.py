@@ -16,7 +16,6 @@ KEPT: Final = 1_000  # failures and errors of one key; the true counts go on
 TEXT_BYTES: Final = 1_024
 KEY_BYTES: Final = 16 * 1_024  # all texts of one key
 _EMPTY_TEXT, _ONE_TEXT, _WIDEST = 8, 64, 4  # bytes of memory: a place, an object, a character
-_FEW: Final = KEY_BYTES // TEXT_BYTES  # texts that fit however long they are
 EPOCHS_KEPT: Final = 16  # replaced senders of one key: a worker restarts rarely
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
@@ -65,8 +64,6 @@ def combine(stored: Progress | None, new: Progress) -> Progress:
     and lists, and its own `total`, `completed` and `failures` do not count.
     """
     if not new.appending:
-        if _fits(new):
-            return new
         replaced = Progress(
             msg=clip(new.msg),
             total=_int64(new.total),
@@ -90,19 +87,6 @@ def combine(stored: Progress | None, new: Progress) -> Progress:
         errors_total=_int64(before.errors_total + new.errors_total),
     )
     return _bounded(appended)
-
-
-def _fits(update: Progress) -> bool:
-    """Return whether an update can be kept as it is: most can, so this has to be quick."""
-    texts = (update.msg, *update.failures, *update.errors)
-    if len(texts) > _FEW or update.appendcompleted or update.appendfailing_total:
-        return False
-    counts = (update.total, update.completed, update.failures_total, update.errors_total)
-    return (
-        min(counts) >= INT64_MIN
-        and max(counts) <= INT64_MAX
-        and all(len(text) <= TEXT_BYTES and text.isascii() for text in texts)
-    )
 
 
 def clip(text: str, limit: int = TEXT_BYTES) -> str:
