@@ -88,6 +88,8 @@ def key_of(found: Mapping[str, Any]) -> Key | None:
     return Key(plugin, text(said, NODE) or GLOBAL) if plugin else None
 
 
+# -- whom a certificate stands for -----------------------------------------------------------------
+
 ANY_NODE = "*"
 """The node part of a certificate that all nodes of a plugin share."""
 _OURS = "urn:status-aggregator:"

@@ -125,6 +125,8 @@ def _why(pod: Mapping[str, Any]) -> str:
     return ""
 
 
+# -- what its annotations tell, as `/status` does --------------------------------------------------
+
 _UNSAID: Final[Mapping[str, None]] = dict.fromkeys(
     ("stale", "late", "retry_until", "attempts", "received_at", "digest", "bytes", "notes")
 )

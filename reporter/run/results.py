@@ -30,6 +30,8 @@ def without_result(verdict: str) -> str:
     return verdict if verdict == ResultStatus.UNKNOWN else ResultStatus.FAILED
 
 
+# -- counts of tests -------------------------------------------------------------------------------
+
 SKIPPED: Final = "skipped"
 KNOWN: Final = frozenset({*ResultStatus, SKIPPED})
 """All other words are a plugin's own."""

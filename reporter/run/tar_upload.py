@@ -94,6 +94,8 @@ def error_code(body: bytes, target: str) -> str:
     return "" if code in target else code
 
 
+# -- where to --------------------------------------------------------------------------------------
+
 LONGEST_URL: Final = 16 * 1024
 
 _URL = re.compile(

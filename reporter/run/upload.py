@@ -125,6 +125,8 @@ class Upload:
         return self.began is not None and now < deadline + allowance.seconds(self.length)
 
 
+# -- what its head says ----------------------------------------------------------------------------
+
 GZIP: Final = "application/gzip"  # exactly; parameters or another spelling mean an opaque file
 DEFAULT_NAME: Final = "result"
 NAME_BYTES: Final = 255

@@ -269,6 +269,8 @@ def _finite(written: str) -> float:
     return found if isfinite(found) else _no_number(written)
 
 
+# -- remarks ---------------------------------------------------------------------------------------
+
 REMOVING: Final = "removing the plugins"
 FINISHING: Final = "finishing"
 UPLOADING: Final = "uploading the results"
