@@ -39,6 +39,7 @@ FULL = Launch(
     max_nodes_at_once=3,
     environment={"two": {"A": "b"}},
     config_keys={"two": {"a.conf": "config.1.0"}},
+    snapshot="two",
 )
 
 
@@ -119,3 +120,8 @@ def test_a_start_timeout_of_its_own() -> None:
     run = run_of(Plugin("a", timeout_seconds=100), definitions=[made])
 
     assert 130 == longest(run.plan, run.launch)
+
+
+def test_a_run_that_others_launch_takes_the_time_of_its_plugins() -> None:
+    run = run_of(Plugin("a", NODES, timeout_seconds=100))
+    assert 100 == longest(run.plan, None)
