@@ -274,10 +274,13 @@ class Requests:
         plugin = plan.plugin(key.plugin)
         assert plugin is not None
         index, timeout = plan.plugins.index(plugin), plan.timeout_of(key.plugin)
-        body = job(self._place, self._run.launch, plugin, key, index=index, timeout=timeout)
+        made = partial(
+            job, self._place, self._run.launch, plugin, key, index=index, timeout=timeout
+        )
         try:
             await self.secrets.provide(certificate_holder(plugin, key))
-            found = read_job(await self._kube.post("Job", name, body))
+            # In a thread: the first one reads its parts from files.
+            found = read_job(await self._kube.post("Job", name, await self._kube.call(made)))
         except LaunchRefused as error:
             self.denied[name] = Denial("JobRefused", f"Job {name} was refused: {error}")
             return
