@@ -38,9 +38,8 @@ from reporter.ledger.operations import Windows
 from reporter.results.process import Judge
 from reporter.run.clock import RunClock
 from reporter.run.definition import definition_document
-from reporter.run.duration import longest
 from reporter.run.plan import Plan
-from reporter.run.spec import Launch
+from reporter.run.spec import Launch, encode_launch, longest
 
 if TYPE_CHECKING:
     from reporter.aggregator.tarball.upload import TarballUploader
@@ -90,9 +89,7 @@ class Assembly:
         """
         if self.launch is None:
             return
-        from reporter.run.launch_file import encode
-
-        document = encode(self.launch).encode()
+        document = encode_launch(self.launch).encode()
         place = self.layout.launch
         # A full disk must not keep a run from going on.
         if not place.exists() or place.read_bytes() != document:

@@ -22,8 +22,7 @@ from reporter.run.clock import RunClock
 from reporter.run.entry import may_close
 from reporter.run.heartbeats import LATE
 from reporter.run.plan import Key, Plan
-from reporter.run.results import judging
-from reporter.run.state import Phase, Snapshot, Tar, run_status, still_open
+from reporter.run.state import Phase, Snapshot, Tar, judging, run_status, still_open
 
 _ALIVE_EVERY = 5.0  # seconds between two signs of life on the disk
 _FIRST_DELAY, _LONGEST_DELAY = 1.0, 300.0  # seconds between two tries to pack

@@ -12,8 +12,7 @@ from reporter.ledger import Store
 from reporter.ledger.layout import Layout
 from reporter.run import heartbeats as beats
 from reporter.run.heartbeats import Beat
-from reporter.run.results import run_result_status
-from reporter.run.state import Snapshot, final, run_status
+from reporter.run.state import Snapshot, final, run_result_status, run_status
 
 STALLED = 30.0
 """Seconds without a tick after which the event loop counts as stuck; one is due each second."""

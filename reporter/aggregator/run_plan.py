@@ -10,7 +10,7 @@ from reporter.aggregator.settings import Settings
 from reporter.common import log
 from reporter.errors import MissingFile, SettingsError
 from reporter.run.plan import Plan, PlanError, parse_plan
-from reporter.run.spec import Launch
+from reporter.run.spec import Launch, read_launch
 
 _LARGEST = 64 * 2**20
 
@@ -72,12 +72,9 @@ def launch_of(chosen: Settings, plan: Plan) -> Launch | None:
         return None
     if not chosen.pod_namespace:
         raise SettingsError(["LAUNCH: requires POD_NAMESPACE"])
-    # Here, because only such a run needs them.
-    from reporter.run.launch_file import decode
-
     path = Path(chosen.launch)
     try:
-        launch = decode(_read_launch(path, Path(chosen.state)))
+        launch = read_launch(_read_launch(path, Path(chosen.state)))
     except OSError as error:
         raise SettingsError([f"{path}: {error.strerror}"]) from None
     except SettingsError as error:

@@ -29,9 +29,8 @@ from reporter.common import log
 from reporter.common.lifecycle import Stop
 from reporter.common.log import RateLimitedLog
 from reporter.ledger import SqliteStore, Store
-from reporter.run.duration import longest
 from reporter.run.plan import Plan
-from reporter.run.spec import Launch
+from reporter.run.spec import Launch, longest
 from reporter.run.state import Phase
 from reporter.run.status import run_fields
 from reporter.run.view import passed, upload_failed

@@ -4,22 +4,29 @@ Level-based: each decision is made from the present alone, so that an event that
 twice or late, and a restart, make no difference. `Memory` only has since when something stands.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from math import inf
 from typing import Final
 
-from reporter.launch.absence import after_absence, still_counting
+from reporter.common.text import go_duration
 from reporter.launch.cleanup import END, STATE_LOST, clean_up
-from reporter.launch.turns import our_jobs, turns
-from reporter.launch.watched import watch
-from reporter.launch.world import Decision, Memory, Run, World
-from reporter.run.entry import Entry, State
+from reporter.launch.seen import LATE, MINUTE, Row, SeenPod, Situation
+from reporter.launch.situation import Track, situation
+from reporter.launch.world import Decision, Findings, Memory, Present, Run, World
+from reporter.run.entry import RETURN_GRACE, Entry, State
 from reporter.run.names import entry_name
-from reporter.run.plan import Key
+from reporter.run.plan import GLOBAL, Key
 from reporter.run.record import Cause, Failure
+from reporter.run.state import PodState
 
 LONGEST_END: Final = 600.0  # seconds of clean-up, those in which the API is away included
+MOUNTED: Final = 10.0  # seconds after the launch in which a Pod usually has what it mounts
+_NOT_MOUNTED: Final = frozenset({"ContainerCreating", "PodInitializing", ""})
+_BEFORE_START: Final = frozenset(
+    {Row.REFUSED, Row.STARTING, Row.SCHEDULING, Row.NODE, Row.IMAGE, Row.SETUP}
+)
+_ENDING: Final = frozenset({Row.UPLOADING, Row.ENDED, Row.TAKEN_AWAY})
 _LOST: Final = (
     "state lost: Jobs of this run exist, but the aggregator has no record of having launched them"
 )
@@ -39,7 +46,11 @@ def decide(
     `begun`: whether it is stored that launching has begun. Without it a launcher that was killed
     after its first request would take what it has made for the work of one whose state is lost.
     """
-    jobs = our_jobs(run, entries, world)
+    jobs = {
+        key: job
+        for job in world.jobs.values()
+        if (key := job.key) in entries and key and job.made_for(key, run.name, run.owner)
+    }
     ending = all(entry.terminal for entry in entries.values())
     # The run stays open for these, so there is no hurry.
     ending = ending and all(entries[key].state is State.COMPLETE for key in world.uploading)
@@ -48,51 +59,55 @@ def decide(
     begun = begun or any(entry.launched_at is not None for entry in entries.values())
     if not ending and not begun and world.unseen_since is None:
         return _beginning(entries, memory, now, lost=bool(jobs))
-    watched = watch(run, entries, jobs, world, memory, now=now)
-    cleared = clean_up(run, entries, jobs, world, memory, now=now)
+    present, found = Present(run, entries, jobs, world, memory, now), Findings()
+    _watch(present, found)
+    clean_up(present, found)
     if world.unseen_since is not None:
         end = inf if memory.ending_since is None else memory.ending_since + LONGEST_END
         next_look = end if now < end < inf else None
         return Decision(
             replace(memory, next_look=next_look),
-            start=watched.start,
-            shown=watched.shown,
+            start=found.start,
+            pods=found.pods,
             next_look=next_look,
             through=now >= end,
-            stays=cleared.left if now >= end else {},
+            stays=found.left if now >= end else {},
         )
-    create, refused = _launches(run, entries, jobs, world, now=now)
-    dues = [*watched.dues, *cleared.dues]
-    late, left = False, bool(cleared.left or cleared.delete_secrets)
+    create = _launches(present, found)
+    late, left = False, bool(found.left or found.delete_secrets)
     if memory.ending_since is not None and left:
-        dues.append(memory.ending_since + END)
+        found.dues.append(memory.ending_since + END)
         late = now >= memory.ending_since + END
-    next_look = min((due for due in dues if due > now), default=None)
+    next_look = min((due for due in found.dues if due > now), default=None)
     memory = replace(
         memory,
-        tracks=watched.tracks,
+        tracks=found.tracks,
         next_look=next_look,
-        outages=still_counting(memory, entries.values()),
+        outages=_still_counting(memory, entries.values()),
     )
     return Decision(
         memory,
-        create=tuple(create),
-        adopt=tuple(key for key in jobs if _unlaunched(entries[key])),
-        start=watched.start,
-        fail=watched.fail | refused,
-        take_logs=tuple(cleared.take_logs),
-        delete=tuple(cleared.delete),
-        delete_secrets=tuple(cleared.delete_secrets),
-        shown=watched.shown,
+        create=create,
+        adopt=tuple(
+            key for key in jobs if entries[key].launched_at is None and not entries[key].terminal
+        ),
+        start=found.start,
+        fail=found.fail,
+        take_logs=tuple(found.take_logs),
+        delete=tuple(found.delete),
+        delete_secrets=tuple(found.delete_secrets),
+        pods=found.pods,
         next_look=next_look,
         through=ending and (late or not left),
-        stays=cleared.left if late else {},
+        stays=found.left if late else {},
     )
 
 
 def _beginning(entries: Mapping[Key, Entry], memory: Memory, now: float, *, lost: bool) -> Decision:
     """Begin, unless somebody has begun before and what he knew is lost."""
-    if not lost and not any(_is_lost(entry) for entry in entries.values()):
+    if not lost and not any(
+        entry.record is not None and entry.record.reason == STATE_LOST for entry in entries.values()
+    ):
         return Decision(memory, begin=True)
     failure = Failure("final", now, _LOST, Cause.LOST, STATE_LOST)
     return Decision(
@@ -100,32 +115,199 @@ def _beginning(entries: Mapping[Key, Entry], memory: Memory, now: float, *, lost
     )
 
 
-def _launches(
-    run: Run,
-    entries: Mapping[Key, Entry],
-    jobs: Collection[Key],
-    world: World,
-    *,
-    now: float,
-) -> tuple[list[Key], dict[Key, Failure]]:
-    """Say whose Jobs to create, and who cannot have one."""
-    create, refused = [], {}
-    for key in turns(run, entries, jobs):
-        name = entry_name(run.name, key)
-        if name in world.jobs:
-            text = f"Job {name} exists already and does not belong to this run"
-            refused[key] = Failure("final", now, text, Cause.START_FAILED, "NameTaken")
-        elif name in world.denied:
-            text = f"Job {name} was refused: {world.denied[name]}"
-            refused[key] = Failure("final", now, text, Cause.START_FAILED, "JobRefused")
-        else:
+# -- whose turn it is ----------------------------------------------------------------------------
+
+
+def _turns(present: Present) -> Iterator[Key]:
+    """Give the entries that may be launched now and have no Job yet, in the order of the plan.
+
+    A group begins when the ones before it are decided. Each entry that has a Job of ours is at
+    work, whether or not its launch is stored.
+    """
+    entries, plan = present.entries, present.run.plan
+    for order in sorted({plugin.order for plugin in plan.plugins}):
+        group = [plugin for plugin in plan.plugins if plugin.order == order]
+        for plugin in group:
+            undecided = [key for key in plugin.keys if not entries[key].terminal]
+            waiting = [
+                key
+                for key in undecided
+                if entries[key].launched_at is None and key not in present.jobs
+            ]
+            at_work = len(undecided) - len(waiting)
+            yield from waiting[: max(0, present.run.launch.max_nodes_at_once - at_work)]
+        if not all(entries[key].terminal for plugin in group for key in plugin.keys):
+            return
+
+
+def _launches(present: Present, found: Findings) -> tuple[Key, ...]:
+    """Say whose Jobs to create; who cannot have one fails."""
+    create = []
+    for key in _turns(present):
+        denial = present.world.denied.get(entry_name(present.run.name, key))
+        if denial is None:
             create.append(key)
-    return create, refused
+        else:
+            found.fail[key] = Failure(
+                "final", present.now, denial.text, Cause.START_FAILED, denial.reason
+            )
+    return tuple(create)
 
 
-def _unlaunched(entry: Entry) -> bool:
-    return entry.launched_at is None and not entry.terminal
+# -- what becomes of those that were launched ----------------------------------------------------
 
 
-def _is_lost(entry: Entry) -> bool:
-    return entry.record is not None and entry.record.reason == STATE_LOST
+def _watch(present: Present, found: Findings) -> None:
+    """Look at every open entry that was launched."""
+    run, world, memory, now = present.run, present.world, present.memory, present.now
+    for key, entry in present.entries.items():
+        launched = entry.launched_at
+        if launched is None or entry.terminal:
+            continue
+        track, pod = memory.tracks.get(key), present.pod(key)
+        if entry.started_at is None and pod is not None and pod.started_at is not None:
+            # A node's clock may be wrong, and nothing begins before its launch.
+            began = max(launched, min(pod.started_at + world.skew, now))
+            found.start[key] = max(began, _returned(present, key, began))
+        started = entry.started_at is not None or key in found.start
+        seen = situation(
+            entry_name(run.name, key),
+            present.jobs.get(key),
+            pod,
+            world.refusals.get(memory.uids.get(key) or "-"),
+            track,
+            started=started,
+            per_node=key.node != GLOBAL,
+        )
+        found.tracks[key] = track = _followed(track, seen, pod, now=now)
+        due = None if seen.patience is None else track.since + seen.patience
+        started_by = None
+        if seen.row in _BEFORE_START and not started:
+            started_by = _start_due(present, key, launched)
+        if due is not None and due <= now:
+            found.fail[key] = _failure(seen, seen.text, now=now)
+        elif started_by is not None and started_by <= now:
+            limit = go_duration(run.launch.definition(key.plugin).start_timeout_seconds)
+            found.fail[key] = _failure(seen, f"not started within {limit}: {seen.text}", now=now)
+        else:
+            found.dues += [moment for moment in (due, started_by) if moment is not None]
+        if pod is None and seen.row is Row.STARTING and now < launched + LATE:
+            found.dues.append(launched + LATE)  # a Job has no Pod in its first moments
+        else:
+            found.pods[key] = _pod_state(entry, pod, track, world.skew)
+
+
+def _followed(track: Track | None, seen: Situation, pod: SeenPod | None, *, now: float) -> Track:
+    since, name, end = now, "", None
+    if track is not None:
+        name, end = track.pod, track.end
+        if track.situation.row is seen.row:
+            since = track.since
+    if seen.row in _ENDING:
+        end = seen
+    return Track(seen, since, pod.name if pod is not None else name, end)
+
+
+def _start_due(present: Present, key: Key, launched: float) -> float:
+    """Return when it is over with starting; the time in which nothing was seen does not count."""
+    timeout = present.run.launch.definition(key.plugin).start_timeout_seconds
+    outages = present.memory.outages
+    away = sum(end - max(begin, launched) for begin, end in outages if end > launched)
+    first = present.memory.first_look
+    return max(launched + timeout + away, (present.now if first is None else first) + MINUTE)
+
+
+def _returned(present: Present, key: Key, began: float) -> float:
+    """Return when it began at the earliest, if that was while nobody was here to take its result.
+
+    Its worker is between two tries: of its time so much is left that it can come back.
+    """
+    first = present.memory.first_look
+    if first is None or began >= first:
+        return began
+    return min(present.now, first + RETURN_GRACE - present.run.plan.timeout_of(key.plugin))
+
+
+def _failure(seen: Situation, text: str, *, now: float) -> Failure:
+    return Failure(
+        "final", now, text, seen.cause, seen.reason or "StartTimeout", verdict=seen.verdict
+    )
+
+
+def _pod_state(entry: Entry, pod: SeenPod | None, track: Track, skew: int) -> PodState:
+    seen = track.situation
+    if pod is None:
+        return PodState(track.pod, "", "", seen.reason, seen.message, track.since, 0)
+    since: float | None = track.since
+    if seen.row is Row.RUNNING:
+        began = pod.started_at if pod.unready_at is None else pod.unready_at
+        since = None if began is None else began + skew
+        if pod.unready_at is None and entry.started_at is not None:
+            since = entry.started_at
+    return PodState(pod.name, pod.node, pod.phase, seen.reason, seen.message, since, pod.restarts)
+
+
+def waiting_for_mounts(
+    pods: Mapping[Key, PodState], entries: Mapping[Key, Entry], *, now: float
+) -> list[Key]:
+    """List whose Pods wait for what they mount, for longer than usual: only an Event says why."""
+    found = []
+    for key, pod in pods.items():
+        launched = entries[key].launched_at
+        waits = pod.phase == "Pending" and pod.node and pod.reason in _NOT_MOUNTED
+        if waits and launched is not None and now >= launched + MOUNTED:
+            found.append(key)
+    return found
+
+
+# -- the time in which nothing was seen, which counts for nobody ---------------------------------
+
+
+def after_absence(memory: Memory, world: World, now: float, *, ending: bool) -> Memory:
+    """Note this look, and move what is remembered by the time in which the API was away, or we.
+
+    Who looks later than he had to was stopped: what he takes for the present is old.
+    """
+    first, last, due = memory.first_look, memory.last_look, memory.next_look
+    over = memory.ending_since
+    if ending and over is None:
+        over = now
+    memory = replace(
+        memory,
+        first_look=now if first is None else first,
+        last_look=now,
+        ending_since=over if ending else None,
+    )
+    away, unseen = memory.away_since, world.unseen_since
+    if unseen is not None:
+        return replace(memory, away_since=unseen if away is None else min(away, unseen))
+    if away is None:
+        if last is None or due is None or now <= due + LATE:
+            return memory
+        away = last
+
+    def moved(since: float) -> float:
+        return since + max(0.0, now - max(away, since))
+
+    return replace(
+        memory,
+        tracks={
+            key: replace(track, since=moved(track.since)) for key, track in memory.tracks.items()
+        },
+        away_since=None,
+        outages=(*memory.outages, (away, now)),
+        ending_since=None if memory.ending_since is None else moved(memory.ending_since),
+    )
+
+
+def _still_counting(memory: Memory, entries: Iterable[Entry]) -> tuple[tuple[float, float], ...]:
+    """Return the outages that an entry which has not started yet has lived through."""
+    oldest = min(
+        (
+            entry.launched_at
+            for entry in entries
+            if entry.launched_at is not None and entry.started_at is None and not entry.terminal
+        ),
+        default=inf,
+    )
+    return tuple(outage for outage in memory.outages if outage[1] > oldest)

@@ -10,7 +10,6 @@ import asyncio
 import math
 import random
 from collections.abc import Callable, Collection, Mapping
-from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -21,28 +20,23 @@ from reporter.common.objects import section, text
 from reporter.common.retry import next_delay
 from reporter.errors import KubeError, NotFound
 from reporter.kube.api import KubeApi
-from reporter.launch.calls import Asking
 from reporter.launch.cleanup import STATE_LOST
-from reporter.launch.decide import LONGEST_END, decide
+from reporter.launch.decide import LONGEST_END, decide, waiting_for_mounts
 from reporter.launch.job import secret_names
-from reporter.launch.log_collection import LogsTaken
-from reporter.launch.logs import Logs
-from reporter.launch.mirrors import Mirrors
-from reporter.launch.mounting import waiting_for_mounts
-from reporter.launch.requests import AT_ONCE, READING_OWNER, Requests
+from reporter.launch.logs import LogCollection, Logs
+from reporter.launch.mirror import Mirrors
+from reporter.launch.requests import READING_OWNER, Kube, Requests, Secrets
 from reporter.launch.seen import newest_pods, newest_refusals
-from reporter.launch.troubles import Troubles
 from reporter.launch.world import Decision, Memory, Run, World
 from reporter.ledger import Store, StoreError
 from reporter.pki.issuing import Pair
 from reporter.run.clock import RunClock
 from reporter.run.entry import State
-from reporter.run.launcher_status import LauncherShown, PodShown, Step
 from reporter.run.names import entry_name
 from reporter.run.plan import Key, Plan
 from reporter.run.record import Cause, Failure
 from reporter.run.spec import Launch, RunLocation
-from reporter.run.state import Phase
+from reporter.run.state import LauncherState, LauncherTrouble, Phase, PodState, Step
 
 OWNER_GONE = 300.0  # seconds in which a ConfigMap that is gone may come back
 _PACE = 0.2  # seconds between two looks of a large run
@@ -78,18 +72,17 @@ class Launcher:
         close: Callable[[Key], bool],
         logs: Logs,
         now: RunClock,
-        rng: Callable[[], float] = random.random,
     ) -> None:
         self._api, self._store, self._plan, self._launch = api, store, plan, launch
         self._namespace, self._url, self._ca, self._client = namespace, url, ca, client
-        self._clock, self._now, self._rng = now.clock, now, rng
+        self._clock, self._now = now.clock, now
         self._uploading, self._close = uploading, close
         self._forget_key, self._key_kept = forget_key, True
         self._changed = asyncio.Event()
-        self._logs = LogsTaken(logs, self._changed.set)
+        self._logs = LogCollection(logs, self._changed.set)
         self._memory = Memory()
         self._decided_at: float | None = None
-        self._troubles = Troubles(now)
+        self._troubles: list[LauncherTrouble] = []
         self._log, self._seldom = log.get(), RateLimitedLog()
         self.through = store.phase is not Phase.RUNNING
         """Whether nothing of the plugins is left, so that the run may close."""
@@ -98,30 +91,30 @@ class Launcher:
         """Launch, watch and remove. A cancellation leaves everything as it is, for the next."""
         if self.through:
             return
-        threads = ThreadPoolExecutor(AT_ONCE, "launch")
+        kube = Kube(self._api, self._namespace)
         unsubscribe = self._store.subscribe(self._changed.set)
         try:
-            owner = await self._owner(threads)
+            owner = await self._owner(kube)
             if owner is not None:
-                await self._launch_for(owner, threads)
+                await self._launch_for(owner, kube)
         finally:
             unsubscribe()
             self._logs.stop()
-            threads.shutdown(wait=False, cancel_futures=True)
+            kube.close()
 
-    async def _owner(self, threads: Executor) -> Mapping[str, Any] | None:
+    async def _owner(self, kube: Kube) -> Mapping[str, Any] | None:
         """Return the reference to the run's ConfigMap, which owns all that is made.
 
         Nothing where all is decided and it is not to be seen.
         """
-        name, failures = self._plan.run, 0
-        asking, gone_at = Asking(self._api, self._namespace, threads), math.inf
+        name, failures, gone_at, since = self._plan.run, 0, math.inf, self._now()
         while True:
             try:
-                found = await asking.get("ConfigMap", name)
+                found = await kube.get("ConfigMap", name)
             except KubeError as error:
                 failures += 1
-                self._troubles.ended(READING_OWNER, error)
+                self._troubles = [LauncherTrouble(since, f"{READING_OWNER}: {error}")]
+                self._say_failing(READING_OWNER, str(error))
                 now = self._clock()
                 gone_at = min(gone_at, now) if isinstance(error, NotFound) else math.inf
                 gone = now >= gone_at + OWNER_GONE
@@ -129,11 +122,11 @@ class Launcher:
                     await self._fail_what_has_not_started(name)
                 if self._given_up(at_once=gone):
                     return None
-                self._show({}, {})
-                delay = next_delay(failures, self._rng, longest=_LONGEST_BACK_OFF)
+                self._publish({}, {})
+                delay = next_delay(failures, random.random, longest=_LONGEST_BACK_OFF)
                 await asyncio.sleep(delay or 0.0)
                 continue
-            self._troubles.ended(READING_OWNER, None)
+            self._troubles = []
             uid = text(section(found, "metadata"), "uid")
             return {"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": uid}
 
@@ -151,43 +144,51 @@ class Launcher:
     def _refused(self, error: StoreError) -> None:
         self._seldom.say(self._clock(), self._log.error, "Store write failed", error=error)
 
-    async def _launch_for(self, owner: Mapping[str, Any], threads: Executor) -> None:
-        loop = asyncio.get_running_loop()
+    def _say_failing(self, doing: str, error: str) -> None:
+        self._seldom.say(
+            self._clock(),
+            self._log.warning,
+            "Launcher requests to the API server are failing",
+            about=doing,
+            doing=doing,
+            error=error,
+        )
+
+    async def _launch_for(self, owner: Mapping[str, Any], kube: Kube) -> None:
         mirrors = Mirrors(
             self._api,
             self._namespace,
             self._plan.run,
             self._launch,
-            lambda: loop.call_soon_threadsafe(self._changed.set),
+            self._changed.set,
+            failed=self._say_failing,
             now=self._now,
-            rng=self._rng,
         )
+        place = RunLocation(self._plan.run, self._namespace, owner, self._url)
+        run = Run(self._plan, self._launch, owner["uid"])
         requests = Requests(
-            self._api,
-            RunLocation(self._plan.run, self._namespace, owner, self._url),
-            self._plan,
-            self._launch,
-            threads,
-            ca=self._ca,
-            client=self._client,
+            kube,
+            run,
+            place,
+            Secrets(kube, place, ca=self._ca, client=self._client),
+            mirrors.jobs,
             wanted=lambda key: not self._store.entry(key).terminal,
-            done=self._changed.set,
-            trouble=self._troubles.ended,
-            clock=self._clock,
-            rng=self._rng,
+            changed=self._changed.set,
+            failed=self._say_failing,
+            now=self._now,
         )
         if self._store.launching or self._state_was_lost():
             requests.secrets.kept |= secret_names(self._plan)
         for mirror in mirrors:
             mirror.start()
         try:
-            await self._go_on(Run(self._plan, self._launch, owner["uid"]), mirrors, requests)
+            await self._go_on(run, mirrors, requests)
         finally:
             for mirror in mirrors:
                 mirror.stop()
             await requests.close()
             for mirror in mirrors:
-                await asyncio.to_thread(mirror.join)
+                await mirror.join()
 
     def _state_was_lost(self) -> bool:
         entries = self._store.snapshot().entries.values()
@@ -212,11 +213,10 @@ class Launcher:
         """Look, decide and act once; return the seconds until time alone changes something."""
         for part in (*mirrors, requests):
             part.check()  # better no process than one that looks at the past, or asks in vain
-        for mirror in mirrors:
-            self._troubles.unseen(f"watching {mirror.watched}", mirror.lost)
         if not mirrors.listed:
+            self._troubles = [mirror.lost for mirror in mirrors if mirror.lost]
             if not self._given_up():
-                self._show({}, {})
+                self._publish({}, {})
             return _LOOK
         old = mirrors.old(self._clock())
         world, now = self._world(mirrors, requests), self._now()
@@ -234,7 +234,7 @@ class Launcher:
         soon = await self._act(decision, world, requests)
         await self._forget()
         requests.check_owner()
-        for key in waiting_for_mounts(decision.shown, entries, now=now):
+        for key in waiting_for_mounts(decision.pods, entries, now=now):
             requests.check_secret(key)  # if somebody has deleted it, the Pod would wait for ever
         requests.end_of_look()
         stays = dict(decision.stays)
@@ -246,7 +246,8 @@ class Launcher:
                 self._log.warning("Some objects of the run were not deleted", stays=stays)
             else:
                 self._log.info("Plugin objects deleted from the cluster")
-        self._show(decision.shown, stays)
+        self._troubles = [mirror.lost for mirror in mirrors if mirror.lost] + requests.troubles
+        self._publish(decision.pods, stays)
         return min(soon, _LOOK if decision.next_look is None else decision.next_look - now)
 
     def _given_up(self, *, at_once: bool = False) -> bool:
@@ -260,18 +261,17 @@ class Launcher:
             return False
         self.through = True
         self._log.warning("Objects of the run may remain: the API server does not show them")
-        self._show({}, {})
+        self._publish({}, {})
         return True
 
     def _world(self, mirrors: Mirrors, requests: Requests) -> World:
-        seen = mirrors.launched()
         return World(
-            {**seen, **requests.answered(seen)},
-            newest_pods(mirrors.pods.seen().values()),
-            newest_refusals(mirrors.events.seen().values()),
-            frozenset(self._logs.taken),
+            dict(mirrors.jobs.seen),
+            newest_pods(mirrors.pods.seen.values()),
+            newest_refusals(mirrors.events.seen.values()),
+            frozenset(self._logs.tried),
             frozenset(requests.secrets.kept),
-            requests.denied,
+            dict(requests.denied),
             mirrors.unseen_since,
             frozenset(self._uploading()),
             self._now.skew,
@@ -326,15 +326,15 @@ class Launcher:
                     error=error,
                 )
 
-    def _show(self, pods: Mapping[Key, PodShown], stays: Mapping[str, str]) -> None:
+    def _publish(self, pods: Mapping[Key, PodState], stays: Mapping[str, str]) -> None:
         entries = self._store.snapshot().entries.values()
+        trouble = min(self._troubles, key=lambda one: one.since, default=None)
         if self.through:
-            step = Step.DONE
-            self._troubles.clear()  # with what nobody wants any more
+            step, trouble = Step.DONE, None  # nobody wants any more what failed
         elif all(entry.terminal for entry in entries):
             step = Step.REMOVING
         elif any(entry.launched_at is None and not entry.terminal for entry in entries):
             step = Step.LAUNCHING
         else:
             step = Step.WATCHING
-        self._store.show_launch(pods, LauncherShown(step, self._troubles.worst, stays))
+        self._store.show_launch(pods, LauncherState(step, trouble, stays))

@@ -6,12 +6,14 @@ takes those again that it does not find.
 
 from __future__ import annotations
 
+import asyncio
 import re
 import shutil
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -19,6 +21,8 @@ from reporter.common import log
 from reporter.errors import InvalidRequest, KubeError, NotFound
 from reporter.kube.api import KubeApi
 from reporter.kube.stream import LogStream
+from reporter.launch.seen import SeenPod
+from reporter.run.plan import Key
 
 AT_ONCE = 8
 CONTAINER_BYTES = 5 * 2**20
@@ -34,8 +38,7 @@ class Logs:
 
     At most `most` bytes of each container are kept, `room` of all together, and none for which
     `check_room` raises OSError, given its size: it would use the disk's reserve. Each is read for
-    `seconds`: one that writes without end would keep up the logs of others until the run ends. What
-    has not come to its end after half of them is asked for its last lines, as there the cause is.
+    `seconds`: one that writes without end would keep up the logs of others until the run ends.
     """
 
     def __init__(
@@ -84,9 +87,8 @@ class Logs:
     def stop(self) -> None:
         """End what is being read; it is taken again by the next process."""
         self._stopped.set()
-        with self._lock:
-            for stream in self._open:
-                stream.close()
+        for stream in tuple(self._open):
+            stream.close()
 
     def _take(self, pod: str, container: str, file: Path) -> None:
         tail: deque[bytes] = deque()
@@ -119,54 +121,66 @@ class Logs:
 
     def _tail(self, pod: str, container: str) -> deque[bytes]:
         """Read a log and return its end. The API knows no number of bytes there, only of lines."""
-        pieces, lines, cut = self._read(pod, container)
-        if not cut:
-            return pieces
-        said = "Log truncated: neither the log nor its last lines could be read in time"
-        try:
-            pieces, _, endless = self._read(pod, container, max(1, lines // 2))
-            if not endless:
-                said = "Log truncated: reading it took too long; only its last lines are kept"
-        except KubeError:
-            pass  # the Pod may be gone by now: what came first is kept
-        if not self._stopped.is_set():
-            log.get().warning(said, pod=pod, container=container)
-        return pieces
-
-    def _read(
-        self, pod: str, container: str, last: int | None = None
-    ) -> tuple[deque[bytes], int, bool]:
-        """Read a log, or its `last` lines, for half the time.
-
-        Return the end of what came, how many lines that was in all, and whether there was no end.
-        """
         pieces: deque[bytes] = deque()
-        size, lines, cut = 0, 0, False
-        end = self._clock() + self._seconds / 2
-        stream = self._api.stream_log(self._namespace, pod, container, tail_lines=last)
+        size, end = 0, self._clock() + self._seconds
+        stream = self._api.stream_log(self._namespace, pod, container)
         with self._reading(stream):
             for piece in stream:
                 pieces.append(piece)
                 size += len(piece)
-                lines += piece.count(b"\n")
                 while size - len(pieces[0]) >= self._most:
                     size -= len(pieces.popleft())
                 if self._clock() >= end:
-                    cut = True
-                    stream.close()
+                    said = "Log truncated: reading it took too long"
+                    log.get().warning(said, pod=pod, container=container)
                     break
         if size > self._most:
             pieces[0] = pieces[0][size - self._most :]
-        return pieces, lines, cut
+        return pieces
 
     @contextmanager
     def _reading(self, stream: LogStream) -> Iterator[None]:
-        with self._lock:
-            self._open.add(stream)
+        self._open.add(stream)
         if self._stopped.is_set():
             stream.close()
         try:
             yield
         finally:
-            with self._lock:
-                self._open.discard(stream)
+            self._open.discard(stream)
+            stream.close()
+
+
+class LogCollection:
+    """Whose logs have been taken: each is tried once, a few Pods at a time, off the event loop.
+
+    `changed` is called when those of an entry were tried.
+    """
+
+    def __init__(self, logs: Logs, changed: Callable[[], None]) -> None:
+        self._logs, self._changed = logs, changed
+        self._threads = ThreadPoolExecutor(AT_ONCE, "logs")
+        self._tasks: dict[Key, asyncio.Task[None]] = {}
+        self.tried: set[Key] = set()
+        """Whose were tried."""
+
+    def take(self, key: Key, pod: SeenPod) -> None:
+        """Begin to take them, unless that has begun."""
+        if key not in self._tasks:
+            self._tasks[key] = asyncio.create_task(self._take(key, pod))
+
+    def stop(self) -> None:
+        """End what is being read; the next process takes it again."""
+        for task in self._tasks.values():
+            task.cancel()
+        self._logs.stop()
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def _take(self, key: Key, pod: SeenPod) -> None:
+        """Try once; what could not be taken keeps nothing from being removed."""
+        loop = asyncio.get_running_loop()
+        try:
+            await loop.run_in_executor(self._threads, self._logs.take, pod.name, pod.containers)
+        except Exception as error:  # whatever it is: no log is worth the end of a run
+            log.get().warning("Logs could not be saved", pod=pod.name, error=repr(error))
+        self.tried.add(key)
+        self._changed()

@@ -1,14 +1,19 @@
-"""One kind of a run's objects, as the API server shows them: a list, then a watch, in a thread.
+"""A run's objects as the API server shows them: a list, then a watch, each kind in a thread.
 
 Only what was read from an object is kept, never the object. After anything but the regular end of a
-watch the list is read anew, so nothing that was missed can stay missed.
+watch the list is read anew, so nothing that was missed can stay missed. The threads post to the
+event loop, to which all that is kept belongs.
 """
 
+from __future__ import annotations
+
+import asyncio
 import random
 import threading
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from reporter.common.objects import section, text
@@ -16,6 +21,10 @@ from reporter.common.retry import next_delay
 from reporter.errors import KubeError
 from reporter.kube.api import KubeApi
 from reporter.kube.stream import Watch
+from reporter.launch.seen import Refusal, SeenJob, SeenPod, read_event, read_job, read_pod
+from reporter.run.names import selector
+from reporter.run.spec import Launch
+from reporter.run.state import LauncherTrouble
 
 Seen = TypeVar("Seen")
 
@@ -23,6 +32,7 @@ LONGEST_BACK_OFF = 10.0  # seconds
 _WATCH = 300  # seconds
 _QUIET_WATCH = 120  # less than the silence after which a watch is taken for dead
 _BRIEF = 1.0  # seconds; a watch that ends sooner is begun anew after a pause
+_FRESH = 5.0  # seconds since a mirror has heard anything in which nobody is failed by it
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,28 +46,18 @@ class Kind:
     name: str
     namespace: str
     labels: str = ""
-    fields: Mapping[str, str] = field(default_factory=dict)
+    fields: str = ""
     bookmarks: bool = True
-
-    @property
-    def field_selector(self) -> str:
-        """As the API server wants it."""
-        return ",".join(f"{path}={value}" for path, value in self.fields.items())
-
-
-@dataclass(frozen=True, slots=True)
-class Lost:
-    """Since when the present is not seen, and why."""
-
-    since: float
-    reason: str
 
 
 class Mirror(Generic[Seen]):
-    """What was read of the objects, by their names. `changed` is called from the thread.
+    """What was `seen` of the objects, by their names; it belongs to the event loop.
 
-    `read` turns an object into what is kept of it, nothing where it is of no interest. `now` gives
-    the run's time.
+    `lost` is why the present is not seen, if it is not; `listed` whether it was ever known what
+    there is; `heard_at` when anything came last, monotonic: a connection may be dead for long
+    before it ends. `read` turns an object into what is kept of it, nothing where it is of no
+    interest. `changed` is called after each change, `failed` with what is tried and why in vain.
+    `now` gives the run's time.
     """
 
     def __init__(
@@ -67,18 +67,20 @@ class Mirror(Generic[Seen]):
         read: Callable[[Mapping[str, Any]], Seen | None],
         changed: Callable[[], None],
         *,
+        failed: Callable[[str, str], None] = lambda *_: None,
         now: Callable[[], float] = time.time,
         rng: Callable[[], float] = random.random,
     ) -> None:
         self._api, self._kind, self._read, self._changed = api, kind, read, changed
-        self._now, self._rng = now, rng
-        self._lock, self._stop = threading.Lock(), threading.Event()
-        self._seen: dict[str, Seen] = {}
-        self._lost: Lost | None = None
-        self._listed = False
-        self._watch: Watch | None = None
+        self._failed, self._now, self._rng = failed, now, rng
+        self.seen: dict[str, Seen] = {}
+        self.lost: LauncherTrouble | None = None
+        self.listed = False
+        self.heard_at = 0.0
         self._fault: Exception | None = None
-        self._anew, self._heard_at = threading.Event(), 0.0
+        self._loop = asyncio.get_running_loop()
+        self._stop, self._anew = threading.Event(), False
+        self._watch: Watch | None = None
         self._thread = threading.Thread(target=self._run, name=f"launch-{kind.name}", daemon=True)
 
     def start(self) -> None:
@@ -90,57 +92,72 @@ class Mirror(Generic[Seen]):
         self._stop.set()
         self._end_watch()
 
-    def join(self) -> None:
+    async def join(self) -> None:
         """Wait until the thread has ended."""
-        self._thread.join()
-
-    @property
-    def watched(self) -> str:
-        """What it shows, for people, as `Jobs`."""
-        return f"{self._kind.name}s"
-
-    @property
-    def listed(self) -> bool:
-        """Whether it was ever known what there is."""
-        return self._listed
-
-    @property
-    def lost(self) -> Lost | None:
-        """Since when the present is not seen; nothing while it is."""
-        return self._lost
-
-    @property
-    def heard_at(self) -> float:
-        """When anything came last, monotonic: a connection may be dead for long before it ends."""
-        return self._heard_at
+        await asyncio.to_thread(self._thread.join)
 
     def refresh(self) -> None:
         """Have the list read anew."""
-        self._anew.set()
+        self._anew = True
         self._end_watch()
 
+    def note(self, name: str, seen: Seen) -> None:
+        """Take in what the API server has answered: a watch may show it much later."""
+        self.seen.setdefault(name, seen)
+
+    def forget(self, name: str) -> None:
+        """Take out what the API server does not know."""
+        self.seen.pop(name, None)
+
     def check(self) -> None:
-        """Raise what has ended the thread, if anything has: what is shown is the past then."""
+        """Raise what has ended the thread, if anything has: what is seen is the past then."""
         if self._fault is not None:
             raise self._fault
 
-    def seen(self) -> dict[str, Seen]:
-        """Return what there is, by name."""
-        with self._lock:
-            return self._seen.copy()
+    # -- on the loop -----------------------------------------------------------------------------
 
     def _end_watch(self) -> None:
-        with self._lock:
-            watch = self._watch
-        if watch is not None:
+        if (watch := self._watch) is not None:
             watch.close()
+
+    def _replace(self, seen: dict[str, Seen], heard_at: float) -> None:
+        self.seen, self.lost, self.listed, self.heard_at = seen, None, True, heard_at
+        self._changed()
+
+    def _change(self, name: str, seen: Seen | None, heard_at: float) -> None:
+        if seen is None:
+            self.seen.pop(name, None)
+        else:
+            self.seen[name] = seen
+        self.heard_at = heard_at
+        self._changed()
+
+    def _hear(self, heard_at: float) -> None:
+        self.heard_at = heard_at
+
+    def _lose(self, reason: str) -> None:
+        doing = f"watching {self._kind.name}s"
+        since = self._now() if self.lost is None else self.lost.since
+        self.lost = LauncherTrouble(since, f"{doing}: {reason}")
+        self._failed(doing, reason)
+        self._changed()
+
+    def _break(self, fault: Exception) -> None:
+        self._fault = fault
+        self._changed()
+
+    # -- in the thread ---------------------------------------------------------------------------
+
+    def _post(self, change: Callable[..., None], *what: object) -> None:
+        if not self._stop.is_set():
+            with suppress(RuntimeError):  # the thread may outlive the loop
+                self._loop.call_soon_threadsafe(change, *what)
 
     def _run(self) -> None:
         try:
             self._look()
         except Exception as error:
-            self._fault = error
-            self._tell()
+            self._post(self._break, error)
 
     def _look(self) -> None:
         failures = 0
@@ -148,7 +165,7 @@ class Mirror(Generic[Seen]):
             began = time.monotonic()
             try:
                 version = self._list()
-                while not (self._stop.is_set() or self._anew.is_set()):
+                while not (self._stop.is_set() or self._anew):
                     version = self._follow(version)
                     if not self._kind.bookmarks:
                         break  # the version may be one that the server has forgotten
@@ -156,89 +173,111 @@ class Mirror(Generic[Seen]):
                 # A list is no success where each watch after it is refused.
                 lasted = time.monotonic() - began > LONGEST_BACK_OFF
                 failures = 1 if lasted else failures + 1
-                self._lose(str(error))
+                self._post(self._lose, str(error))
                 delay = next_delay(
-                    failures,
-                    self._rng,
-                    retry_after=error.retry_after,
-                    longest=LONGEST_BACK_OFF,
+                    failures, self._rng, retry_after=error.retry_after, longest=LONGEST_BACK_OFF
                 )
                 self._stop.wait(delay)
 
     def _list(self) -> str:
         """Read all there is; return the version from which a watch goes on."""
         found: dict[str, Seen] = {}
-        kind, more, version = self._kind, "", ""
-        self._anew.clear()
+        kind, more = self._kind, ""
+        self._anew = False
         while True:
             page = self._api.list_page(
-                kind.name,
-                kind.namespace,
-                kind.labels,
-                field_selector=kind.field_selector,
-                more=more,
+                kind.name, kind.namespace, kind.labels, field_selector=kind.fields, more=more
             )
             for each in page.items:
-                self._keep(found, each)
-            version, more = page.resource_version, page.more
+                if (seen := self._read(each)) is not None:
+                    found[_name(each)] = seen
+            more = page.more
             if self._stop.is_set():
-                return version
+                return page.resource_version
             if not more:
                 break
-        with self._lock:
-            self._seen, self._lost, self._listed = found, None, True
-            # Not its beginning: a list that takes long would be too old for ever.
-            self._heard_at = time.monotonic()
-        self._tell()
-        return version
+        # Not its beginning: a list that takes long would be too old for ever.
+        self._post(self._replace, found, time.monotonic())
+        return page.resource_version
 
     def _follow(self, version: str) -> str:
         """Watch until the server ends it; return the version from which to go on."""
         kind, began = self._kind, time.monotonic()
-        watch = self._api.watch(
+        self._watch = watch = self._api.watch(
             kind.name,
             kind.namespace,
             kind.labels,
-            field_selector=kind.field_selector,
+            field_selector=kind.fields,
             resource_version=version,
             server_timeout=_WATCH if kind.bookmarks else _QUIET_WATCH,
         )
-        with self._lock:
-            self._watch = watch
-        if self._stop.is_set() or self._anew.is_set():
+        # Whoever sets one of these and closes the watch may not have seen this one yet.
+        if self._stop.is_set() or self._anew:
             return version
         for event, each in watch:
-            came = time.monotonic()
             version = text(section(each, "metadata"), "resourceVersion") or version
             if event == "BOOKMARK":
-                self._heard_at = came
+                self._post(self._hear, time.monotonic())
                 continue
-            with self._lock:
-                if event == "DELETED":
-                    self._seen.pop(_name(each), None)
-                else:
-                    self._keep(self._seen, each)
-                self._heard_at = came
-            self._tell()
-        if time.monotonic() - began < _BRIEF and not self._anew.is_set():
+            seen = None if event == "DELETED" else self._read(each)
+            self._post(self._change, _name(each), seen, time.monotonic())
+        if time.monotonic() - began < _BRIEF and not self._anew:
             self._stop.wait(_BRIEF)
         return version
-
-    def _keep(self, seen: dict[str, Seen], each: Mapping[str, Any]) -> None:
-        found = self._read(each)
-        if found is not None:
-            seen[_name(each)] = found
-
-    def _lose(self, reason: str) -> None:
-        with self._lock:
-            since = self._now() if self._lost is None else self._lost.since
-            self._lost = Lost(since, reason)
-        self._tell()
-
-    def _tell(self) -> None:
-        if not self._stop.is_set():
-            self._changed()
 
 
 def _name(found: Mapping[str, Any]) -> str:
     return text(section(found, "metadata"), "name")
+
+
+class Mirrors:
+    """What is seen of a run: its Jobs, their Pods, and why some are refused.
+
+    `changed`, `failed`, `now` and `rng` are as for a `Mirror`.
+    """
+
+    def __init__(
+        self,
+        api: KubeApi,
+        namespace: str,
+        run: str,
+        launch: Launch,
+        changed: Callable[[], None],
+        **given: Any,
+    ) -> None:
+        labels = selector(run)
+        refused = "reason=FailedCreate,involvedObject.kind=Job"
+        events = Kind("Event", namespace, fields=refused, bookmarks=False)
+        self.jobs: Mirror[SeenJob] = Mirror(
+            api, Kind("Job", namespace, labels), read_job, changed, **given
+        )
+        self.pods: Mirror[SeenPod] = Mirror(
+            api,
+            Kind("Pod", namespace, labels),
+            lambda pod: read_pod(pod, launch),
+            changed,
+            **given,
+        )
+        self.events: Mirror[Refusal] = Mirror(api, events, read_event, changed, **given)
+        # Without the Events only words are missing.
+        self._needed: tuple[Mirror[Any], ...] = (self.jobs, self.pods)
+
+    def __iter__(self) -> Iterator[Mirror[Any]]:
+        return iter((*self._needed, self.events))
+
+    @property
+    def listed(self) -> bool:
+        """Whether it was ever known which Jobs and Pods there are."""
+        return all(each.listed for each in self._needed)
+
+    @property
+    def unseen_since(self) -> float | None:
+        """Since when that is not seen; nothing while it is."""
+        return min((each.lost.since for each in self._needed if each.lost), default=None)
+
+    def old(self, now: float) -> list[Mirror[Any]]:
+        """Return those that may show the past: a dead connection is told from silence only late.
+
+        `now` is monotonic.
+        """
+        return [mirror for mirror in self._needed if now >= mirror.heard_at + _FRESH]

@@ -1,43 +1,93 @@
 """The launcher's own requests: Jobs and Secrets, so many at a time and a second.
 
-Each does one thing and remembers how it ended for the next look. Trouble with the API server is
-never a plugin's failure: it is remembered with its age, and the next look asks again. An object
-that fails waits longer and longer, each by itself, so that one keeps up no other; what the server
-asks for with Retry-After holds for all.
+Each is one try, and the next look asks again; what exists already is not made twice. Trouble with
+the API server is never a plugin's failure: it is remembered with its age. An object that fails
+waits longer and longer, each by itself, so that one keeps up no other; what the server asks for
+with Retry-After holds for all.
 """
 
 from __future__ import annotations
 
 import asyncio
+import base64
 import random
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine
-from concurrent.futures import Executor
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Coroutine, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from reporter.common.objects import section, text
 from reporter.common.retry import next_delay
-from reporter.errors import Conflict, KubeError
-from reporter.kube.api import KubeApi
-from reporter.launch.calls import Asking, LaunchRefused
-from reporter.launch.job import job, secret_name
-from reporter.launch.secrets import Secrets
-from reporter.launch.seen import SeenJob, read_job
-from reporter.pki.issuing import Pair
+from reporter.errors import AlreadyExists, Conflict, Denied, InvalidRequest, KubeError, NotFound
+from reporter.kube.api import WARN, KubeApi
+from reporter.launch.job import certificate_holder, job, secret
+from reporter.launch.mirror import Mirror
+from reporter.launch.seen import SeenJob, owner_of, read_job
+from reporter.launch.world import Denial, Run
+from reporter.pki.issuing import CertificateError, Pair
+from reporter.run.clock import RunClock
 from reporter.run.names import entry_name
-from reporter.run.plan import Key, Plan
-from reporter.run.spec import Launch, RunLocation
+from reporter.run.plan import Key
+from reporter.run.spec import RunLocation
+from reporter.run.state import LauncherTrouble
+
+T = TypeVar("T")
 
 AT_ONCE = 8
-READING_OWNER = "reading the run's ConfigMap"
 CREATIONS = 0.05  # seconds between the beginnings of two
 LONGEST_BACK_OFF = 30.0  # seconds
-_SHOWS_UP = 150.0  # seconds after which even a watch that was silent shows what was made
-_ASK_AGAIN = 30.0  # seconds after which a deletion is asked for again
-_ASK_SOON = 3.0  # the same, where no watch has shown what is to go
-_MAKING = "making Secrets"
+READING_OWNER = "reading the run's ConfigMap"
+_AGAIN = 30.0  # seconds after which what was done is done again: a watch has shown it long before
 _CHECK = 30.0  # seconds between two looks at what Pods wait for
+_MAKING = "making Secrets"
+_DELETING = "deleting Secrets"
+
+
+class LaunchRefused(Exception):
+    """The entry cannot be launched, for good; the text says why."""
+
+
+class Kube:
+    """One namespace of the API server, for the event loop. All requests raise KubeError."""
+
+    def __init__(self, api: KubeApi, namespace: str) -> None:
+        self._api, self._namespace = api, namespace
+        # Not those of the loop: a server that hangs would keep up everybody.
+        self._threads = ThreadPoolExecutor(AT_ONCE, "launch")
+
+    async def call(self, call: Callable[[], T]) -> T:
+        """Return what a call that blocks returns."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, call)
+
+    async def get(self, kind: str, name: str) -> dict[str, Any]:
+        """Read an object."""
+        return await self.call(partial(self._api.get, kind, self._namespace, name))
+
+    async def post(self, kind: str, name: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Create it; where there is one of that name, return that. Raises LaunchRefused."""
+        try:
+            return await self.call(
+                partial(self._api.create, kind, self._namespace, body, validation=WARN)
+            )
+        except AlreadyExists:
+            return await self.get(kind, name)
+        except (Denied, InvalidRequest) as error:
+            raise LaunchRefused(error.said or str(error)) from error
+
+    async def remove(self, kind: str, name: str, uid: str) -> bool:
+        """Delete the object with that UID; say whether it was there."""
+        try:
+            await self.call(partial(self._api.delete, kind, self._namespace, name, uid=uid))
+        except (NotFound, Conflict):
+            # A conflict: another object has that name by now, and is left alone.
+            return False
+        return True
+
+    def close(self) -> None:
+        """Let go of what has not begun."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,38 +96,35 @@ class _Failing:
 
     times: int
     until: float
+    trouble: LauncherTrouble
     reason: str
 
 
 class Requests:
     """Creates and deletes what `Launcher` says. It belongs to the event loop.
 
-    `threads` make the requests. `wanted` says whether an entry is to be launched still, `done` is
-    called after each request, `trouble` with what was done and how it failed, nothing for success.
-    `ca` is the run's CA as PEM, `client` makes a client's certificate. `clock` is monotonic.
+    `wanted` says whether an entry is to be launched still, `changed` is called after each request
+    and when one may be tried again, `failed` with what was tried and why in vain. `secrets` makes
+    and removes those of the run, `jobs` is told of its Jobs.
     """
 
     def __init__(
         self,
-        api: KubeApi,
+        kube: Kube,
+        run: Run,
         place: RunLocation,
-        plan: Plan,
-        launch: Launch,
-        threads: Executor,
+        secrets: Secrets,
+        jobs: Mirror[SeenJob],
         *,
-        ca: bytes,
-        client: Callable[[Key], Pair],
         wanted: Callable[[Key], bool],
-        done: Callable[[], None],
-        trouble: Callable[[str, KubeError | None], None],
-        clock: Callable[[], float],
-        rng: Callable[[], float] = random.random,
+        changed: Callable[[], None],
+        failed: Callable[[str, str], None],
+        now: RunClock,
     ) -> None:
-        self._place, self._plan, self._launch = place, plan, launch
-        self._asking = Asking(api, place.namespace, threads)
-        self.secrets = Secrets(self._asking, place, ca=ca, client=client)
-        self._wanted, self._done, self._trouble = wanted, done, trouble
-        self._clock, self._rng = clock, rng
+        self._kube, self._run, self._place, self.secrets = kube, run, place, secrets
+        self._jobs = jobs
+        self._wanted, self._changed, self._tell = wanted, changed, failed
+        self._now, self._clock = now, now.clock
         self._slots = asyncio.Semaphore(AT_ONCE)
         self._tasks: dict[tuple[str, str], asyncio.Task[None]] = {}
         self._creating = asyncio.Lock()
@@ -85,69 +132,55 @@ class Requests:
         self._paused_until = 0.0
         self._failing: dict[tuple[str, str], _Failing] = {}
         self._looked_for: set[tuple[str, str]] = set()
-        self._answers: dict[str, tuple[SeenJob, float]] = {}
-        self._asked: dict[str, float] = {}
-        self._checked: dict[str, float] = {}
+        self._done_at: dict[tuple[str, str], float] = {}
         self._fault: BaseException | None = None
-        self.denied: dict[str, str] = {}
-        """By the names of Jobs, why the API server does not take them."""
+        self.denied: dict[str, Denial] = {}
+        """By the names of Jobs, why there will be none."""
 
     # -- what is wanted --------------------------------------------------------------------------
 
     def create(self, key: Key) -> None:
-        """Make the entry's Job, and its Secret before, unless it is there meanwhile.
-
-        A decision takes time: what was on its way when it began to look may be there by now.
-        """
-        name = entry_name(self._place.run, key)
-        if name not in self._answers:
-            self._begin("creating Jobs", name, lambda: self._create(key, name), in_turn=True)
+        """Make the entry's Job, and its Secret before, unless it is there meanwhile."""
+        name = entry_name(self._run.name, key)
+        self._begin("creating Jobs", name, lambda: self._create(key, name), _AGAIN)
 
     def delete(self, name: str, uid: str) -> None:
-        """Delete the Job with that UID and its Pod, unless that was asked a moment ago."""
-        pause = _ASK_SOON if name in self._answers else _ASK_AGAIN
-        due = self._clock() >= self._asked.get(uid, -pause) + pause
-        self._begin("deleting Jobs", name, lambda: self._delete(name, uid), due=due)
+        """Delete the Job with that UID and its Pod."""
+        self._begin("deleting Jobs", uid, lambda: self._delete(name, uid), _AGAIN)
 
     def delete_secret(self, name: str) -> None:
         """Delete a Secret of the run."""
-        self._begin("deleting Secrets", name, lambda: self.secrets.delete(name))
+        self._begin(_DELETING, name, lambda: self.secrets.delete(name))
 
     def check_secret(self, key: Key) -> None:
         """Make the Secret that a waiting Pod mounts again, if somebody has deleted it."""
-        plugin = self._plan.plugin(key.plugin)
-        assert plugin is not None
-        name = secret_name(self._place.run, plugin, key)
-        self._check(_MAKING, name, lambda: self.secrets.check(plugin, key, name))
+        holder = self._holder(key)
+        name = entry_name(self._run.name, holder)
+        self._begin(_MAKING, name, lambda: self.secrets.check(holder), _CHECK)
 
     def check_owner(self) -> None:
         """See whether the run's ConfigMap, which owns all that is made, is still there."""
-        name = self._place.run
-        self._check(READING_OWNER, name, self._check_owner)
+        self._begin(READING_OWNER, self._run.name, self._check_owner, _CHECK)
 
     def end_of_look(self) -> None:
         """Forget the trouble with what was not asked for since the last look."""
-        for each in self._failing.keys() - self._looked_for:
-            self._well(*each)
+        for gone in self._failing.keys() - self._looked_for:
+            del self._failing[gone]
         self._looked_for.clear()
+
+    @property
+    def troubles(self) -> list[LauncherTrouble]:
+        """What fails, and since when."""
+        return [each.trouble for each in self._failing.values()]
 
     def failing_secrets(self) -> dict[str, str]:
         """Return the Secrets that may still be there, and why."""
-        unconfirmed = _Failing(0, 0.0, "its deletion has not been confirmed yet")
         return {
-            name: self._failing.get(("deleting Secrets", name), unconfirmed).reason
+            name: failing.reason
+            if (failing := self._failing.get((_DELETING, name)))
+            else "its deletion has not been confirmed yet"
             for name in sorted(self.secrets.kept)
         }
-
-    def answered(self, seen: Collection[str]) -> dict[str, SeenJob]:
-        """Return what was answered with and is not in `seen` yet."""
-        now = self._clock()
-        self._answers = {
-            name: (found, until)
-            for name, (found, until) in self._answers.items()
-            if now < until and name not in seen
-        }
-        return {name: found for name, (found, _) in self._answers.items()}
 
     def check(self) -> None:
         """Raise what went wrong with a request, if it was no trouble with the API server."""
@@ -155,9 +188,9 @@ class Requests:
             raise self._fault
 
     async def settle(self, seconds: float) -> None:
-        """Wait for what has begun, but not longer than that; not for what is to be tried again."""
-        if tasks := [task for each, task in self._tasks.items() if self._pause(*each) == 0]:
-            await asyncio.wait(tasks, timeout=seconds)
+        """Wait for what has begun, but not longer than that."""
+        if self._tasks:
+            await asyncio.wait(tuple(self._tasks.values()), timeout=seconds)
 
     async def close(self) -> None:
         """Let go of what has not begun, and wait for what has."""
@@ -168,116 +201,184 @@ class Requests:
 
     # -- how it is done --------------------------------------------------------------------------
 
-    def _check(self, what: str, name: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Look now and then; after a failure as soon as its back-off is over."""
-        now = self._clock()
-        due = (what, name) in self._failing or now >= self._checked.get(name, -_CHECK) + _CHECK
-        if due:
-            self._checked[name] = now
-        self._begin(what, name, work, due=due)
-
     def _begin(
         self,
         what: str,
         name: str,
         work: Callable[[], Coroutine[Any, Any, None]],
-        *,
-        due: bool = True,
-        in_turn: bool = False,
+        again: float = 0.0,
     ) -> None:
-        self._looked_for.add((what, name))
-        if not due or (what, name) in self._tasks:
+        """Try it, unless it is being tried, has to wait, or was done less than `again` ago."""
+        one = what, name
+        self._looked_for.add(one)
+        now, failing = self._clock(), self._failing.get(one)
+        until = max(self._paused_until, failing.until) if failing else self._paused_until
+        if one in self._tasks or now < max(until, self._done_at.get(one, -again) + again):
             return
-        task = asyncio.create_task(self._at_work(what, name, work, in_turn))
-        self._tasks[what, name] = task
-        task.add_done_callback(lambda _: self._over(what, name))
+        task = asyncio.create_task(self._try(one, work))
+        self._tasks[one] = task
+        task.add_done_callback(lambda _: self._over(one))
 
-    def _over(self, what: str, name: str) -> None:
-        task = self._tasks.pop((what, name))
+    def _over(self, one: tuple[str, str]) -> None:
+        task = self._tasks.pop(one)
         if not task.cancelled() and (fault := task.exception()) is not None:
             self._fault = fault
-        self._done()
+        self._changed()
 
-    async def _at_work(
-        self, what: str, name: str, work: Callable[[], Coroutine[Any, Any, None]], in_turn: bool
+    async def _try(
+        self, one: tuple[str, str], work: Callable[[], Coroutine[Any, Any, None]]
     ) -> None:
-        while True:
-            await asyncio.sleep(self._pause(what, name))  # not in a slot that others could use
-            async with self._turn() if in_turn else self._slots:
-                if self._pause(what, name) > 0:
-                    continue
-                try:
-                    await work()
-                except KubeError as error:
-                    self._failed(what, name, error)
-                else:
-                    self._well(what, name)
-                return
-
-    def _pause(self, what: str, name: str) -> float:
-        failing = self._failing.get((what, name))
-        until = max(self._paused_until, 0.0 if failing is None else failing.until)
-        return max(0.0, until - self._clock())
-
-    def _failed(self, what: str, name: str, error: KubeError) -> None:
-        before = self._failing.get((what, name))
-        times = 1 if before is None else before.times + 1
-        wish = error.retry_after
-        delay = next_delay(times, self._rng, retry_after=wish, longest=LONGEST_BACK_OFF) or 0.0
-        until = self._clock() + delay
-        self._failing[what, name] = _Failing(times, until, str(error))
-        if wish:
-            self._paused_until = max(self._paused_until, until)
-        self._trouble(what, error)
-
-    def _well(self, what: str, name: str) -> None:
-        self._failing.pop((what, name), None)
-        if not any(other == what for other, _ in self._failing):
-            self._trouble(what, None)
-
-    @asynccontextmanager
-    async def _turn(self) -> AsyncIterator[None]:
-        """Hold a slot for a creation: only the next one waits for it, when it may begin."""
-        async with self._creating:
-            await asyncio.sleep(self._next_creation - self._clock())
+        if one[0] == "creating Jobs":
+            async with self._creating:  # only the next one waits for a slot, when it may begin
+                await asyncio.sleep(self._next_creation - self._clock())
+                await self._slots.acquire()
+                self._next_creation = self._clock() + CREATIONS
+        else:
             await self._slots.acquire()
-            self._next_creation = self._clock() + CREATIONS
         try:
-            yield
+            if self._clock() < self._paused_until:
+                return
+            await work()
+        except KubeError as error:
+            self._fail(one, error)
+        else:
+            self._done_at[one] = self._clock()
+            self._failing.pop(one, None)
         finally:
             self._slots.release()
+
+    def _fail(self, one: tuple[str, str], error: KubeError) -> None:
+        doing, before = one[0], self._failing.get(one)
+        times = 1 if before is None else before.times + 1
+        wish = error.retry_after
+        delay = next_delay(times, random.random, retry_after=wish, longest=LONGEST_BACK_OFF) or 0.0
+        until = self._clock() + delay
+        if wish:
+            self._paused_until = max(self._paused_until, until)
+        since = self._now() if before is None else before.trouble.since
+        trouble = LauncherTrouble(since, f"{doing}: {error}")
+        self._failing[one] = _Failing(times, until, trouble, str(error))
+        self._done_at.pop(one, None)
+        self._tell(doing, str(error))
+        asyncio.get_running_loop().call_later(delay, self._changed)
+
+    def _holder(self, key: Key) -> Key:
+        plugin = self._run.plan.plugin(key.plugin)
+        assert plugin is not None
+        return certificate_holder(plugin, key)
 
     async def _create(self, key: Key, name: str) -> None:
         if not self._wanted(key):
             return
-        plugin = self._plan.plugin(key.plugin)
+        plan = self._run.plan
+        plugin = plan.plugin(key.plugin)
         assert plugin is not None
-        body = job(
-            self._place,
-            self._launch,
-            plugin,
-            key,
-            index=self._plan.plugins.index(plugin),
-            timeout=self._plan.timeout_of(key.plugin),
+        index, timeout = plan.plugins.index(plugin), plan.timeout_of(key.plugin)
+        made = partial(
+            job, self._place, self._run.launch, plugin, key, index=index, timeout=timeout
         )
         try:
-            await self.secrets.provide(plugin, key, secret_name(self._place.run, plugin, key))
-            found = await self._asking.post("Job", name, body)
+            await self.secrets.provide(certificate_holder(plugin, key))
+            # In a thread: the first one reads its parts from files.
+            found = read_job(await self._kube.post("Job", name, await self._kube.call(made)))
         except LaunchRefused as error:
-            self.denied[name] = str(error)
+            self.denied[name] = Denial("JobRefused", f"Job {name} was refused: {error}")
             return
-        self._answers[name] = read_job(found), self._clock() + _SHOWS_UP
-
-    async def _check_owner(self) -> None:
-        run, owner = self._place.run, self._place.owner or {}
-        found = await self._asking.get("ConfigMap", run)
-        if text(section(found, "metadata"), "uid") != owner.get("uid"):
-            raise Conflict(f"ConfigMap {run} is not the one that this run began with")
+        if found.made_for(key, self._run.name, self._run.owner):
+            self._jobs.note(name, found)
+        else:
+            text = f"Job {name} exists already and does not belong to this run"
+            self.denied[name] = Denial("NameTaken", text)
 
     async def _delete(self, name: str, uid: str) -> None:
-        there = await self._asking.remove("Job", name, uid)
-        self._asked[uid] = self._clock()
-        # Made and deleted between two looks: no watch will show it any more.
-        answer = self._answers.get(name)
-        if not there and answer is not None and answer[0].uid == uid:
-            del self._answers[name]
+        if not await self._kube.remove("Job", name, uid):
+            self._jobs.forget(name)
+
+    async def _check_owner(self) -> None:
+        found = await self._kube.get("ConfigMap", self._run.name)
+        if text(section(found, "metadata"), "uid") != self._run.owner:
+            raise Conflict(f"ConfigMap {self._run.name} is not the one that this run began with")
+
+
+class Secrets:
+    """Those by which plugins report: made once, again where somebody deleted them, and removed.
+
+    One of that name which does not belong to the run is never touched. `ca` is the run's CA as PEM,
+    `client` makes a client's certificate.
+    """
+
+    def __init__(
+        self, kube: Kube, place: RunLocation, *, ca: bytes, client: Callable[[Key], Pair]
+    ) -> None:
+        self._kube, self._place, self._ca, self._client = kube, place, ca, client
+        self._making: dict[str, asyncio.Lock] = {}
+        self._made: dict[str, str] = {}  # UIDs by names
+        self.kept: set[str] = set()
+        """Names of those that may exist."""
+
+    async def provide(self, holder: Key) -> None:
+        """See that the Secret is there. Raises LaunchRefused where somebody else has its name."""
+        name = entry_name(self._place.run, holder)
+        async with self._making.setdefault(name, asyncio.Lock()):
+            if name in self._made:
+                return
+            self.kept.add(name)
+            for _ in range(2):
+                found = await self._kube.post("Secret", name, await self._secret(name, holder))
+                if not self._is_ours(found):
+                    self.kept.discard(name)
+                    raise LaunchRefused(
+                        f"Secret {name} exists already and does not belong to this run"
+                    )
+                uid = text(section(found, "metadata"), "uid")
+                if self._is_usable(found):
+                    self._made[name] = uid
+                    return
+                # It was made by a process that was killed before it could keep its authority.
+                await self._kube.remove("Secret", name, uid)
+            raise Conflict(f"Secret {name} was recreated with certificates of another CA")
+
+    async def check(self, holder: Key) -> None:
+        """Make it again, if somebody has deleted it."""
+        name = entry_name(self._place.run, holder)
+        try:
+            await self._kube.get("Secret", name)
+        except NotFound:
+            self._made.pop(name, None)
+            with suppress(LaunchRefused):
+                await self.provide(holder)
+
+    async def delete(self, name: str) -> None:
+        """Delete it, if it is there and ours; not again what was deleted since that was decided."""
+        if name not in self.kept:
+            return
+        uid = self._made.pop(name, None)
+        if uid is None:
+            with suppress(NotFound):  # a process before us may have made it, or a stranger
+                found = await self._kube.get("Secret", name)
+                uid = text(section(found, "metadata"), "uid") if self._is_ours(found) else None
+        if uid:
+            await self._kube.remove("Secret", name, uid)
+        self.kept.discard(name)
+
+    async def _secret(self, name: str, holder: Key) -> dict[str, Any]:
+        try:
+            pair = await self._kube.call(partial(self._client, holder))
+        except CertificateError as error:
+            raise LaunchRefused(f"no certificate can be made: {error}") from error
+        return secret(
+            self._place,
+            name,
+            holder,
+            ca=self._ca,
+            certificate=pair.certificate,
+            private_key=pair.key,
+        )
+
+    def _is_ours(self, found: Mapping[str, Any]) -> bool:
+        return owner_of(found) == (self._place.owner or {}).get("uid")
+
+    def _is_usable(self, found: Mapping[str, Any]) -> bool:
+        with suppress(ValueError):
+            return base64.b64decode(text(section(found, "data"), "ca.crt")) == self._ca
+        return False

@@ -3,7 +3,8 @@
 `verdict.pod` reads the Pods, `jobs` and `verdict.not_starting` have the words.
 """
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -15,11 +16,11 @@ from reporter.jobs.finding import event_time, last_event
 from reporter.jobs.job import WrittenVerdict, written_verdicts
 from reporter.jobs.job import ended as is_over
 from reporter.launch.added_container import SIDECAR, WORKER
-from reporter.launch.plugin_pod import plugin_container
-from reporter.launch.scheduling import node_is_away
+from reporter.launch.job import plugin_container
 from reporter.run.definition import Definition
-from reporter.run.names import PLUGIN_LABEL, key_of
+from reporter.run.names import PLUGIN_LABEL, entry_name, key_of
 from reporter.run.plan import Key
+from reporter.run.record import Cause
 from reporter.run.spec import Launch
 from reporter.verdict.condition import read_job as read_facts
 from reporter.verdict.decide import ended_by_itself
@@ -28,43 +29,61 @@ from reporter.verdict.not_starting import trouble_of
 from reporter.verdict.pod import EVICTING, Names, read_container
 from reporter.verdict.pod import read_pod as read_facts_of_pod
 
+MINUTE: Final = 60.0
+IMAGE: Final = 300.0
+SETTLE: Final = 2.0  # a verdict or an upload may be seen after the end of its Pod
+LATE: Final = 10.0  # how long the end of a container may take to be seen
+DELETED: Final = "PodDeleted"
+
 _UPLOADS: Final = {"result-file": SIDECAR, "done-file": WORKER}
 _TEXT: Final = 1024  # bytes
 _NAMED: Final = EVICTING | {"DeadlineExceeded"}
-DELETED: Final = "PodDeleted"
+_REFUSED: Final = "FailedCreate"
 
 
-class Hindrance(StrEnum):
-    """What keeps a plugin's container from starting."""
+class Row(StrEnum):
+    """What an entry is in; the clock of its failure begins anew with each."""
 
-    NODE = "node"  # the only node that may run it is gone or cordoned
+    REFUSED = "refused"
+    STARTING = "starting"
     SCHEDULING = "scheduling"
+    NODE = "node"  # the only node that may run it is gone or cordoned
     IMAGE = "image"
     SETUP = "setup"  # what waiting seldom resolves
+    RUNNING = "running"
+    UPLOADING = "uploading"  # its container has ended, ours has not
+    ENDED = "ended"
+    TAKEN_AWAY = "taken away"
+    GONE = "gone"
+    JOB_GONE = "job gone"
+
+
+_PATIENCE: Final = {Row.REFUSED: MINUTE, Row.NODE: MINUTE, Row.IMAGE: IMAGE, Row.SETUP: MINUTE}
 
 
 @dataclass(frozen=True, slots=True)
-class PluginTrouble:
-    """What keeps a plugin's container from starting.
+class Situation:
+    """An entry's row with its words. It fails after `patience` seconds; None: not for that.
 
-    `reason` and `message` are the cluster's, `text` is both as a sentence. `repeated` says that the
-    kubelet only repeats that it waits: the cause was shown before.
+    `reason` and `message` are shown, `text` is the failure's. `verdict` is what our sidecar said.
+    `repeated`: the kubelet only repeats that it waits, the cause was shown before.
     """
 
-    kind: Hindrance
-    reason: str
-    message: str
-    text: str
+    row: Row
+    reason: str = ""
+    message: str = ""
+    text: str = ""
+    patience: float | None = None
+    cause: Cause = Cause.START_FAILED
+    verdict: str = ""
     repeated: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """Why a Pod is taken away, and how long its containers may take to end, in seconds."""
-
-    reason: str
-    text: str
-    grace: float
+def hindered(
+    row: Row, reason: str, message: str, text: str, *, repeated: bool = False
+) -> Situation:
+    """Return what keeps a plugin's container from starting."""
+    return Situation(row, reason, message, text, _PATIENCE.get(row), repeated=repeated)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,14 +102,19 @@ class SeenJob:
     failed: str = ""
     verdict: WrittenVerdict | None = None
 
+    def made_for(self, key: Key, run: str, owner: str) -> bool:
+        """Whether that run has made it for that entry, whatever its labels say."""
+        return (self.name, self.key, self.owner) == (entry_name(run, key), key, owner)
+
 
 @dataclass(frozen=True, slots=True)
 class SeenPod:
     """A plugin's Pod, `job` and `job_uid` tell whose; times are the API's.
 
-    `started_at` and `ended` are of the plugin's container; `by_itself` says that it ended before
-    anybody asked for it. `ours_running`: the container that uploads still runs, ours or, under the
-    contract `link`, the plugin's. `containers` are those that have a log.
+    `started_at` and `ended` are of the plugin's container, `trouble` is what keeps it from
+    starting; `by_itself` says that it ended before anybody asked for it. `ours_running`: the
+    container that uploads still runs, ours or, under the contract `link`, the plugin's.
+    `taken_away` says why the Pod is, if it is. `containers` are those that have a log.
     """
 
     name: str
@@ -103,11 +127,11 @@ class SeenPod:
     container: str = ""
     waiting: str = ""
     started_at: float | None = None
-    trouble: PluginTrouble | None = None
+    trouble: Situation | None = None
     ended: Terminated | None = None
     by_itself: bool = False
     ours_running: bool = False
-    taken: Taken | None = None
+    taken_away: Situation | None = None
     restarts: int = 0
     unready_at: float | None = None
     containers: tuple[str, ...] = ()
@@ -120,23 +144,29 @@ class SeenPod:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """That a Pod was refused. `job_uid` tells whose, `text` has the API's words."""
+    """That a Pod was refused, in the API's words. `job_uid` tells whose."""
 
     job_uid: str
-    text: str
+    reason: str
+    message: str
     at: float
+
+
+def owner_of(found: Object) -> str:
+    """Return the UID of the ConfigMap that owns an object, empty without one."""
+    owners = items(section(found, "metadata"), "ownerReferences")
+    return next((text(each, "uid") for each in owners if text(each, "kind") == "ConfigMap"), "")
 
 
 def read_job(job: Object) -> SeenJob:
     """Read an API Job. Never raises."""
-    metadata, facts = section(job, "metadata"), read_facts(job)
-    owners = items(metadata, "ownerReferences")
+    facts = read_facts(job)
     verdicts = [found for found in written_verdicts(job) if found.final]
     return SeenJob(
-        name=text(metadata, "name"),
+        name=text(section(job, "metadata"), "name"),
         uid=facts.uid,
         key=key_of(job),
-        owner=next((text(each, "uid") for each in owners if text(each, "kind") == "ConfigMap"), ""),
+        owner=owner_of(job),
         deleting=facts.deleting,
         over=is_over(job),
         failed=facts.failure,
@@ -146,23 +176,23 @@ def read_job(job: Object) -> SeenJob:
 
 def read_pod(pod: Object, launch: Launch) -> SeenPod | None:
     """Read an API Pod; nothing where its plugin is none of the run's. Never raises."""
-    metadata, spec = section(pod, "metadata"), section(pod, "spec")
     try:
-        definition = launch.definition(text(section(metadata, "labels"), PLUGIN_LABEL))
+        definition = launch.definition(text(section(pod, "metadata", "labels"), PLUGIN_LABEL))
     except KeyError:
         return None
-    name = plugin_container(definition)
+    name, status = plugin_container(definition), section(pod, "status")
     # Our sidecar is read like any other: it, too, can be what a plugin waits for.
     facts = read_facts_of_pod(pod, Names("", name))
     own = read_container(pod, name)
     uploads = read_container(pod, _UPLOADS.get(definition.contract, name))
     run = own.state if isinstance(own.state, Terminated) else None
+    ours_running = isinstance(uploads.state, Running) and not facts.finished
     return SeenPod(
         name=facts.name,
         uid=facts.uid,
         job=facts.job_name,
         job_uid=facts.job_uid,
-        node=text(spec, "nodeName"),
+        node=text(section(pod, "spec"), "nodeName"),
         phase=facts.phase,
         created_at=facts.created_at,
         container=name,
@@ -171,21 +201,22 @@ def read_pod(pod: Object, launch: Launch) -> SeenPod | None:
         trouble=_trouble(pod, facts, definition),
         ended=run,
         by_itself=run is not None and ended_by_itself(facts, run),
-        ours_running=isinstance(uploads.state, Running) and not facts.finished,
-        taken=_taken(pod, facts),
+        ours_running=ours_running,
+        taken_away=_taken_away(pod, facts, ours_running=ours_running),
         restarts=own.restarts,
-        unready_at=_unready_at(section(pod, "status")),
-        containers=tuple(_logged(section(pod, "status"))),
+        unready_at=_unready_at(status),
+        containers=tuple(_logged(status)),
     )
 
 
 def read_event(event: Object) -> Refusal | None:
     """Read an API Event; nothing where it does not tell that a plugin's Pod was refused."""
     about = section(event, "involvedObject")
-    said = last_event((event,), "FailedCreate")
+    said = last_event((event,), _REFUSED)
     if text(about, "kind") != "Job" or not said:
         return None
-    return Refusal(text(about, "uid"), clean(said, _TEXT), event_time(event))
+    message = clean(said, _TEXT).removeprefix(_REFUSED).removeprefix(":").lstrip()
+    return Refusal(text(about, "uid"), _REFUSED, message, event_time(event))
 
 
 def newest_pods(pods: Iterable[SeenPod]) -> dict[tuple[str, str], SeenPod]:
@@ -197,7 +228,7 @@ def newest_pods(pods: Iterable[SeenPod]) -> dict[tuple[str, str], SeenPod]:
     one, and then deletes that.
     """
     found: dict[tuple[str, str], SeenPod] = {}
-    for pod in sorted(pods, key=lambda pod: (pod.taken is None, pod.created_at or 0.0, pod.uid)):
+    for pod in sorted(pods, key=lambda one: (not one.taken_away, one.created_at or 0.0, one.uid)):
         found[pod.job, pod.job_uid] = pod
     return found
 
@@ -218,7 +249,7 @@ def _started_at(container: Container) -> float | None:
     return None
 
 
-def _trouble(pod: Object, facts: Pod, definition: Definition) -> PluginTrouble | None:
+def _trouble(pod: Object, facts: Pod, definition: Definition) -> Situation | None:
     if facts.phase == "Pending" and not text(section(pod, "spec"), "nodeName"):
         return _unscheduled(pod, facts)
     found = trouble_of(facts)
@@ -227,51 +258,54 @@ def _trouble(pod: Object, facts: Pod, definition: Definition) -> PluginTrouble |
         found = trouble_of(read_facts_of_pod(pod, Names("", WORKER)))
     if found is None:
         return None
-    kind = Hindrance.SETUP if found.row != "W1" or found.at_once else Hindrance.IMAGE
-    said = found.text.partition(": ")[2]
-    reason, _, message = said.partition(": ")
-    if not reason.isalpha():
-        reason, message = "InitContainerFailed", said
-    return PluginTrouble(
-        kind, reason, clean(message, _TEXT), clean(found.text, _TEXT), found.back_off
+    return hindered(
+        Row.SETUP if found.row != "W1" or found.at_once else Row.IMAGE,
+        found.reason or "InitContainerFailed",
+        clean(found.message, _TEXT),
+        clean(found.text, _TEXT),
+        repeated=found.back_off,
     )
 
 
-def _unscheduled(pod: Object, facts: Pod) -> PluginTrouble | None:
+def _unscheduled(pod: Object, facts: Pod) -> Situation | None:
     """What the scheduler says; nothing before it has said anything."""
-    said: Sequence[Object] = [
-        each
-        for each in items(section(pod, "status"), "conditions")
-        if text(each, "type") == "PodScheduled" and text(each, "status") != "True"
-    ]
-    if not said:
-        return None
-    reason, message = text(said[0], "reason"), text(said[0], "message")
-    away = reason == "Unschedulable" and node_is_away(message)
-    words = check_pod(PodView(pod, facts.created_at or 0.0))
-    sentence = next(each.what for each in words if each.code in {"unschedulable", "gated"})
-    kind = Hindrance.NODE if away else Hindrance.SCHEDULING
-    return PluginTrouble(kind, reason, clean(message, _TEXT), clean(sentence, _TEXT).rstrip("."))
+    for each in items(section(pod, "status"), "conditions"):
+        if text(each, "type") == "PodScheduled" and text(each, "status") != "True":
+            reason, message = text(each, "reason"), text(each, "message")
+            away = reason == "Unschedulable" and node_is_away(message)
+            found = check_pod(PodView(pod, facts.created_at or 0.0))
+            words = next(each.what for each in found if each.code in {"unschedulable", "gated"})
+            return hindered(
+                Row.NODE if away else Row.SCHEDULING,
+                reason,
+                clean(message, _TEXT),
+                clean(words, _TEXT).rstrip("."),
+            )
+    return None
 
 
-def _taken(pod: Object, facts: Pod) -> Taken | None:
-    """Say why the Pod is taken away; what the platform only means to do is no reason."""
+def _taken_away(pod: Object, facts: Pod, *, ours_running: bool) -> Situation | None:
+    """Say why the Pod is taken away; what the platform only means to do is no reason.
+
+    It fails at once, but for the grace period in which our container may still send what it has.
+    """
     if not (facts.deleting or facts.disrupted or facts.reason in _NAMED):
         return None
-    sentence = next((each.what for each in check_pod(PodView(pod, 0.0))), "")
+    said = next((each.what for each in check_pod(PodView(pod, 0.0))), "")
     reason = facts.reason if facts.reason in _NAMED else ""
     if not reason and facts.disruption is not None:
         reason = facts.disruption.reason
     if not reason:
-        reason, sentence = DELETED, f"Pod {facts.name} was deleted before its result arrived"
+        reason, said = DELETED, f"Pod {facts.name} was deleted before its result arrived"
     grace = facts.grace if facts.deletion_grace is None else facts.deletion_grace
-    return Taken(reason, clean(sentence, _TEXT).rstrip("."), grace)
+    said, patience = clean(said, _TEXT).rstrip("."), grace + LATE if ours_running else SETTLE
+    return Situation(Row.TAKEN_AWAY, reason, said, said, patience, Cause.POD_FAILED)
 
 
 def _unready_at(status: Object) -> float | None:
     """Return since when the Pod's node is not Ready: its own containers are, the Pod is not."""
-    shown = {text(each, "type"): each for each in items(status, "conditions")}
-    ready, containers = shown.get("Ready", {}), shown.get("ContainersReady", {})
+    conditions = {text(each, "type"): each for each in items(status, "conditions")}
+    ready, containers = conditions.get("Ready", {}), conditions.get("ContainersReady", {})
     if text(ready, "status") != "False" or text(containers, "status") != "True":
         return None
     return moment(ready, "lastTransitionTime")
@@ -282,3 +316,36 @@ def _logged(status: Object) -> Iterable[str]:
         for each in items(status, kind):
             if "waiting" not in section(each, "state") or section(each, "lastState"):
                 yield text(each, "name")
+
+
+# The launcher has no permission to read nodes, but kube-scheduler counts the reasons of all nodes,
+# sorted as text: `0/3 nodes are available: 1 node(s) were unschedulable, 2 node(s) didn't satisfy
+# plugin(s) [NodeAffinity]. ...`. It sets aside those that the Pod does not name before it looks at
+# one.
+_COUNTED = re.compile(r"0/(\d+) nodes are available: (.*?)\.(?: |$)", re.DOTALL)
+_ASIDE: Final = frozenset(
+    {
+        "node(s) didn't satisfy plugin(s) [NodeAffinity]",  # since 1.31
+        "node is filtered out by the prefilter result",  # 1.29 and 1.30
+    }
+)
+_CORDONED: Final = "node(s) were unschedulable"
+_NO_NODES: Final = "no nodes available to schedule pods"
+
+
+def node_is_away(message: str) -> bool:
+    """Return whether the only node that a Pod may run on is gone or cordoned."""
+    if message.startswith(_NO_NODES):
+        return True
+    found = _COUNTED.match(message)
+    if found is None:
+        return False
+    aside = 0
+    for part in found[2].split(", "):
+        count, _, reason = part.partition(" ")
+        if reason in _ASIDE and count.isdecimal():
+            aside += int(count)
+        elif reason != _CORDONED:
+            return False
+    # Where others were looked at too, nobody knows which of them is the cordoned one.
+    return aside >= int(found[1]) - 1

@@ -5,13 +5,16 @@ All times are by the run's clock, but those of the API server, which `World.skew
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
+from typing import NamedTuple
 
 from reporter.launch.seen import Refusal, SeenJob, SeenPod
-from reporter.run.launcher_status import PodShown
+from reporter.launch.situation import Track
+from reporter.run.entry import Entry
+from reporter.run.names import entry_name
 from reporter.run.plan import Key, Plan
-from reporter.run.record import Cause, Failure
+from reporter.run.record import Failure
 from reporter.run.spec import Launch
+from reporter.run.state import PodState
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +31,13 @@ class Run:
         return self.plan.run
 
 
+class Denial(NamedTuple):
+    """Why an entry cannot have a Job, for good."""
+
+    reason: str
+    text: str
+
+
 @dataclass(frozen=True, slots=True)
 class World:
     """What was seen of the cluster: Jobs by name, refusals by the UID of their Job.
@@ -35,9 +45,9 @@ class World:
     Pods are by name and UID of their Job, of several the newest.
 
     `taken_logs` are the entries whose logs were taken or given up, `secrets` the names of Secrets
-    that may exist. `denied` has the API's words where it refused a Job or its Secret for good.
-    `unseen_since` says since when the API has not shown the present. `uploading` are the entries
-    whose results are on their way. The run's clock is `skew` seconds ahead of the wall clock.
+    that may exist, `denied` why there will be no Job of that name. `unseen_since` says since when
+    the API has not shown the present. `uploading` are the entries whose results are on their way.
+    The run's clock is `skew` seconds ahead of the wall clock.
     """
 
     jobs: Mapping[str, SeenJob]
@@ -45,57 +55,10 @@ class World:
     refusals: Mapping[str, Refusal]
     taken_logs: frozenset[Key] = frozenset()
     secrets: frozenset[str] = frozenset()
-    denied: Mapping[str, str] = field(default_factory=dict)
+    denied: Mapping[str, Denial] = field(default_factory=dict)
     unseen_since: float | None = None
     uploading: frozenset[Key] = frozenset()
     skew: int = 0
-
-
-class Row(StrEnum):
-    """What an entry is in; the clock of its failure begins anew with each."""
-
-    REFUSED = "refused"
-    STARTING = "starting"
-    SCHEDULING = "scheduling"
-    NODE = "node"
-    IMAGE = "image"
-    SETUP = "setup"
-    RUNNING = "running"
-    UPLOADING = "uploading"  # its container has ended, ours has not
-    ENDED = "ended"
-    TAKEN = "taken"
-    GONE = "gone"
-    JOB_GONE = "job gone"
-
-
-@dataclass(frozen=True, slots=True)
-class Situation:
-    """An entry's row with its words. It fails after `patience` seconds; None: not for that.
-
-    `reason` and `message` are shown, `text` is the failure's. `verdict` is what our sidecar said.
-    """
-
-    row: Row
-    reason: str = ""
-    message: str = ""
-    text: str = ""
-    patience: float | None = None
-    cause: Cause = Cause.START_FAILED
-    verdict: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Track:
-    """What is remembered of an open entry: its situation and since when it is in that row.
-
-    `pod` is the name of its Pod, once that was seen, `end` how it was last seen to end, for when it
-    is gone.
-    """
-
-    situation: Situation
-    since: float
-    pod: str = ""
-    end: Situation | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,14 +82,50 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True)
+class Present:
+    """What a decision is made from; `entries` has every key of the plan, `jobs` this run's."""
+
+    run: Run
+    entries: Mapping[Key, Entry]
+    jobs: Mapping[Key, SeenJob]
+    world: World
+    memory: Memory
+    now: float
+
+    def pod(self, key: Key) -> SeenPod | None:
+        """Return an entry's Pod of that very Job that this run has made, once that was seen."""
+        uid = self.memory.uids.get(key)
+        return self.world.pods.get((entry_name(self.run.name, key), uid)) if uid else None
+
+
+@dataclass(slots=True)
+class Findings:
+    """What was found: `left` says of what is to go why it is still there, by kind and name.
+
+    `dues` are the moments at which time alone changes something. The rest is as in `Decision`.
+    """
+
+    start: dict[Key, float] = field(default_factory=dict)
+    fail: dict[Key, Failure] = field(default_factory=dict)
+    tracks: dict[Key, Track] = field(default_factory=dict)
+    pods: dict[Key, PodState] = field(default_factory=dict)
+    take_logs: list[Key] = field(default_factory=list)
+    delete: list[str] = field(default_factory=list)
+    delete_secrets: list[str] = field(default_factory=list)
+    left: dict[str, str] = field(default_factory=dict)
+    dues: list[float] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
 class Decision:
     """What to do now, in this order: fail, start, adopt, take logs, delete, begin, create.
 
     `create` are the entries whose Jobs (and before them Secrets) are to be made, in order; `adopt`
     those whose Job is there and ours, so that only the launch is to be stored. `begin`: store that
     launching has begun, and decide again. `start` tells when a plugin's container began. `delete`
-    are names of Jobs, `delete_secrets` of Secrets. `next_look`: when time alone changes something.
-    `through`: nothing of the plugins is left but `stays`, with the reasons by kind and name.
+    are names of Jobs, `delete_secrets` of Secrets. `pods` is what each Pod does. `next_look`: when
+    time alone changes something. `through`: nothing of the plugins is left but `stays`, with the
+    reasons by kind and name.
     """
 
     memory: Memory
@@ -138,7 +137,7 @@ class Decision:
     take_logs: tuple[Key, ...] = ()
     delete: tuple[str, ...] = ()
     delete_secrets: tuple[str, ...] = ()
-    shown: Mapping[Key, PodShown] = field(default_factory=dict)
+    pods: Mapping[Key, PodState] = field(default_factory=dict)
     next_look: float | None = None
     through: bool = False
     stays: Mapping[str, str] = field(default_factory=dict)

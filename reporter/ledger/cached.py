@@ -20,11 +20,10 @@ from reporter.ledger.published import Published
 from reporter.ledger.write_behind import PACE, RUN_BYTES, WriteBehind
 from reporter.run.clock import RunClock
 from reporter.run.entry import Entry, Marked
-from reporter.run.launcher_status import LauncherShown, PodShown
 from reporter.run.plan import Key, Plan
 from reporter.run.progress import Progress, UpdateId
 from reporter.run.record import Failure, Record, ResultVerdict
-from reporter.run.state import Phase, Snapshot, Tar
+from reporter.run.state import LauncherState, Phase, PodState, Snapshot, Tar
 from reporter.run.tar_upload import TarUpload
 
 
@@ -54,8 +53,8 @@ class CachedStore:
         self._published, self._progress = Published(), LatestProgress({}, room)
         self._deciding: Counter[Key] = Counter()
         self._trouble: StoreError | None = StoreError("the store is not open")
-        self._pods: Mapping[Key, PodShown] = {}
-        self._launcher: LauncherShown | None = None
+        self._pods: Mapping[Key, PodState] = {}
+        self._launcher: LauncherState | None = None
         self._open = False
 
     async def open_run(self, plan: Plan, *, now: float) -> Snapshot:
@@ -219,7 +218,7 @@ class CachedStore:
         self._beats.shift(seconds, now)
         self._published.forget("beats")
 
-    def show_launch(self, pods: Mapping[Key, PodShown], launcher: LauncherShown) -> None:
+    def show_launch(self, pods: Mapping[Key, PodState], launcher: LauncherState) -> None:
         """Show what the launcher sees."""
         old, self._pods = self._pods, pods
         moved = {key for key in pods.keys() | old.keys() if pods.get(key) != old.get(key)}

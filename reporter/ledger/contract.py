@@ -21,11 +21,10 @@ from typing import NamedTuple, Protocol
 
 from reporter.errors import ReporterError
 from reporter.run.entry import Entry, Marked
-from reporter.run.launcher_status import LauncherShown, PodShown
 from reporter.run.plan import Key, Plan
 from reporter.run.progress import Progress, UpdateId
 from reporter.run.record import Failure, Record, ResultVerdict
-from reporter.run.state import Phase, Snapshot, Tar
+from reporter.run.state import LauncherState, Phase, PodState, Snapshot, Tar
 from reporter.run.tar_upload import TarUpload
 from reporter.run.upload import UploadOutcome
 
@@ -162,7 +161,7 @@ class Store(Protocol):
         The first start stands. On disk when this returns.
         """
 
-    def show_launch(self, pods: Mapping[Key, PodShown], launcher: LauncherShown) -> None:
+    def show_launch(self, pods: Mapping[Key, PodState], launcher: LauncherState) -> None:
         """Show what the entries' Pods do, and how the launcher is.
 
         Shown at once, with a new revision within a second; it does not outlive the process.

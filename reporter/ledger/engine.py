@@ -10,12 +10,11 @@ from typing import Protocol, TypeVar
 
 from reporter.ledger.contract import StoreError
 from reporter.ledger.transaction import Changed, Operation, Run, Transaction
-from reporter.run.counting import Sum
 from reporter.run.entry import Entry
 from reporter.run.plan import Key
-from reporter.run.progress import Sent
-from reporter.run.results import result_counts
-from reporter.run.state import Kind, kind_of
+from reporter.run.progress import StoredProgress
+from reporter.run.results import Sum
+from reporter.run.state import Kind, kind_of, result_counts
 
 T = TypeVar("T")
 
@@ -32,7 +31,7 @@ class Changes:
 
     run: Run
     entries: Mapping[Key, Entry]
-    progress: Mapping[Key, Sent]
+    progress: Mapping[Key, StoredProgress]
     revisions: Mapping[Key, int]
     tally: Mapping[Kind, int]
     tests: Mapping[str, int]
@@ -71,7 +70,7 @@ class Feed:
         """Put together what is told."""
         self._revision, self._sure = run.revision, True
         entries: dict[Key, Entry] = {}
-        progress: dict[Key, Sent] = {}
+        progress: dict[Key, StoredProgress] = {}
         revisions: dict[Key, int] = {}
         for revision, key, value in news:
             revisions.pop(key, None)

@@ -11,7 +11,7 @@ from itertools import islice
 from reporter.ledger.contract import ProgressTaken
 from reporter.run.heartbeats import Beat, beaten, heard, shifted
 from reporter.run.plan import Key
-from reporter.run.progress import Progress, Sent, Taken, UpdateId, fitting, footprint, take
+from reporter.run.progress import Progress, StoredProgress, UpdateId, fitting, footprint, take
 
 
 class LatestProgress:
@@ -20,9 +20,9 @@ class LatestProgress:
     The texts of all keys take about `room` bytes of memory.
     """
 
-    def __init__(self, stored: Mapping[Key, Sent], room: int) -> None:
+    def __init__(self, stored: Mapping[Key, StoredProgress], room: int) -> None:
         self.shown = dict(stored)
-        self.unwritten: dict[Key, Sent] = {}
+        self.unwritten: dict[Key, StoredProgress] = {}
         self._sizes = {key: footprint(sent) for key, sent in stored.items()}
         self._free = room - sum(self._sizes.values())
 
@@ -34,13 +34,13 @@ class LatestProgress:
         self, key: Key, update: Progress, update_id: UpdateId | None, at: float
     ) -> ProgressTaken:
         """Take an update that replaces what was there."""
-        sent, taken = take(self.shown.get(key), update, update_id, at)
-        if taken is Taken.STALE:
+        stored = take(self.shown.get(key), update, update_id, at)
+        if stored is None:
             return ProgressTaken.STALE
-        self.unwritten[key] = self._show(key, fitting(sent, self.room(key)))
+        self.unwritten[key] = self._show(key, fitting(stored, self.room(key)))
         return ProgressTaken.APPLIED
 
-    def written(self, sent: Mapping[Key, Sent]) -> None:
+    def written(self, sent: Mapping[Key, StoredProgress]) -> None:
         """Hear what is on the disk now."""
         for key, value in sent.items():
             waiting, shown = self.unwritten.get(key), self.shown.get(key)
@@ -49,7 +49,7 @@ class LatestProgress:
             if shown is None or shown.at < value.at:
                 self._show(key, value)
 
-    def _show(self, key: Key, sent: Sent) -> Sent:
+    def _show(self, key: Key, sent: StoredProgress) -> StoredProgress:
         size = footprint(sent)
         self._free += self._sizes.get(key, 0) - size
         self._sizes[key], self.shown[key] = size, sent

@@ -8,7 +8,7 @@ from dataclasses import replace
 from reporter.ledger.contract import ProgressTaken
 from reporter.ledger.transaction import Operation, Transaction, known, running
 from reporter.run.plan import Key
-from reporter.run.progress import Progress, Sent, Taken, UpdateId, fitting, newest, take
+from reporter.run.progress import Progress, StoredProgress, UpdateId, fitting, newest, take
 
 
 def take_progress(
@@ -17,7 +17,7 @@ def take_progress(
     update_id: UpdateId | None,
     *,
     at: float,
-    unwritten: Sent | None,
+    unwritten: StoredProgress | None,
     room: int,
 ) -> Operation[ProgressTaken]:
     """Combine an update with what is stored, or with what is newer and was only in memory.
@@ -29,17 +29,17 @@ def take_progress(
         if not running(transaction):
             return ProgressTaken.CLOSED
         before = newest(transaction.progress(key), unwritten)
-        sent, taken = take(before, update, update_id, at)
-        if taken is Taken.STALE:
+        stored = take(before, update, update_id, at)
+        if stored is None:
             return ProgressTaken.STALE
-        transaction.put_progress({key: fitting(sent, room)})
+        transaction.put_progress({key: fitting(stored, room)})
         return ProgressTaken.APPLIED
 
     return operation
 
 
 def write_behind(
-    progress: Mapping[Key, Sent],
+    progress: Mapping[Key, StoredProgress],
     beats: list[tuple[Key, bool, float]],
     alive: tuple[float, float] | None,
     shown: Collection[Key] | None,

@@ -16,7 +16,7 @@ from reporter.ledger.transaction import Run
 from reporter.run.entry import Entry, State
 from reporter.run.heartbeats import Beat
 from reporter.run.plan import Key
-from reporter.run.progress import Sent
+from reporter.run.progress import StoredProgress
 from reporter.run.state import Kind, Snapshot
 
 
@@ -69,7 +69,7 @@ class Published:
         return dict(reversed(list(newer)))
 
     def snapshot(
-        self, progress: dict[Key, Sent], beats: dict[Key, Beat], **others: Any
+        self, progress: dict[Key, StoredProgress], beats: dict[Key, Beat], **others: Any
     ) -> Snapshot:
         """The run as it is now, with `others` of its fields.
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from reporter.run.entry import Entry, Window, next_due
 from reporter.run.plan import Key
-from reporter.run.progress import Progress, Sent, UpdateId
+from reporter.run.progress import Progress, StoredProgress, UpdateId
 from reporter.run.record import Cause, Rank, Record
 from reporter.run.state import Tar
 from reporter.run.tar_upload import TarUpload, UploadState
@@ -91,17 +91,19 @@ def record_of(row: Row) -> Record:
     )
 
 
-def sent_text(sent: Sent) -> str:
+def sent_text(sent: StoredProgress) -> str:
     """Column `sent` of `progress`."""
     values = {name: getattr(sent.progress, name) for name in _PROGRESS}
     return dump([values, sent.at, sent.id, sent.replaced])
 
 
-def sent_of(text: str) -> Sent:
+def sent_of(text: str) -> StoredProgress:
     """Take what a key sent from its column."""
     values, at, id_, replaced = json.loads(text)
     values["failures"], values["errors"] = tuple(values["failures"]), tuple(values["errors"])
-    return Sent(Progress(**values), at, None if id_ is None else UpdateId(*id_), tuple(replaced))
+    return StoredProgress(
+        Progress(**values), at, None if id_ is None else UpdateId(*id_), tuple(replaced)
+    )
 
 
 def tar_text(tar: Tar | None) -> str | None:

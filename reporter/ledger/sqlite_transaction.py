@@ -13,7 +13,7 @@ from reporter.ledger import rows
 from reporter.ledger.transaction import Changed, Run, known
 from reporter.run.entry import Entry, State
 from reporter.run.plan import Key, Plan, parse_plan, plan_document
-from reporter.run.progress import Sent, newest
+from reporter.run.progress import StoredProgress, newest
 from reporter.run.record import Record
 from reporter.run.state import Phase
 
@@ -49,7 +49,7 @@ class SqliteTransaction:
         self._revision = 0
         # The entries that were read or written in this transaction, as they are now.
         self._touched: dict[Key, Entry] = {}
-        self._sent: dict[Key, Sent] = {}
+        self._sent: dict[Key, StoredProgress] = {}
         self.changed: list[Changed] = []
         """What this transaction has changed, in the order of the revisions."""
 
@@ -209,7 +209,7 @@ class SqliteTransaction:
             )
         self._touched.update((entry.key, entry) for entry in entries)
 
-    def progress(self, key: Key) -> Sent | None:
+    def progress(self, key: Key) -> StoredProgress | None:
         """Read what is stored for a key."""
         if key not in self._sent:
             row = self._connection.execute(
@@ -220,7 +220,7 @@ class SqliteTransaction:
             self._sent[key] = rows.sent_of(row[0])
         return self._sent[key]
 
-    def put_progress(self, sent: Mapping[Key, Sent]) -> None:
+    def put_progress(self, sent: Mapping[Key, StoredProgress]) -> None:
         """Write progress that is newer than what is stored."""
         written = []
         for revision, (key, value) in enumerate(sent.items(), self._revision + 1):

@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol, TypeVar
 from reporter.ledger.contract import WrongRun
 from reporter.run.entry import Entry, State
 from reporter.run.plan import Key, Plan
-from reporter.run.progress import Sent
+from reporter.run.progress import StoredProgress
 from reporter.run.state import Phase, Tar
 from reporter.run.tar_upload import TarUpload
 
@@ -52,7 +52,7 @@ class Changed(NamedTuple):
 
     revision: int
     key: Key
-    value: Entry | Sent
+    value: Entry | StoredProgress
 
 
 class Transaction(Protocol):
@@ -83,10 +83,10 @@ class Transaction(Protocol):
     def put_entries(self, entries: Collection[Entry]) -> None:
         """Write entries; each takes a number."""
 
-    def progress(self, key: Key) -> Sent | None:
+    def progress(self, key: Key) -> StoredProgress | None:
         """Read the progress of a key."""
 
-    def put_progress(self, sent: Mapping[Key, Sent]) -> None:
+    def put_progress(self, sent: Mapping[Key, StoredProgress]) -> None:
         """Write the progress of some keys, where it is newer than what is there."""
 
     def put_beats(self, beats: Iterable[tuple[Key, bool, float]]) -> None:

@@ -18,10 +18,9 @@ from typing import IO, Final, Self
 
 from reporter.results.items import lines, not_passed
 from reporter.results.report import Report, Room
-from reporter.run.counting import sum_of
 from reporter.run.plan import Plugin
 from reporter.run.record import Record
-from reporter.run.results import ResultStatus
+from reporter.run.results import ResultStatus, sum_of
 from reporter.untar import ACCEPTED, Archive, Kind
 
 MEMORY: Final = 96 * 2**20  # address space beyond what is there at the start

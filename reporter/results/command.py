@@ -19,7 +19,7 @@ from reporter.collect.snapshot.rights import PLUGIN
 from reporter.common.text import clean
 from reporter.results.items import BAD
 from reporter.results.run_results import PluginResults, Results, Test, read_results
-from reporter.run.counting import SKIPPED
+from reporter.run.results import SKIPPED
 from reporter.runctl import archive
 from reporter.runctl.snapshot_index import snapshot_lines
 

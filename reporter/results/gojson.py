@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from reporter.results.report import Report, UnreadableReport
-from reporter.run.counting import SKIPPED
-from reporter.run.results import ResultStatus
+from reporter.run.results import SKIPPED, ResultStatus
 
 _OUTPUT: Final = 8 * 2**10  # characters kept of one test's output, the newest
 _ENDS: Final = {"pass": ResultStatus.PASSED, "fail": ResultStatus.FAILED, "skip": SKIPPED}

@@ -13,9 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from reporter.common.objects import text
-from reporter.run.counting import SKIPPED, status_of
 from reporter.run.record import TIMEOUTS, Record
-from reporter.run.results import ResultStatus, without_result
+from reporter.run.results import SKIPPED, ResultStatus, status_of, without_result
 
 BAD: Final = frozenset({ResultStatus.FAILED, ResultStatus.TIMEOUT})
 GOOD: Final = frozenset({ResultStatus.PASSED, SKIPPED})

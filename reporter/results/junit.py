@@ -11,8 +11,7 @@ from typing import Final, NamedTuple
 from xml.parsers import expat
 
 from reporter.results.report import DEEPEST, Report, UnreadableReport
-from reporter.run.counting import SKIPPED
-from reporter.run.results import ResultStatus
+from reporter.run.results import SKIPPED, ResultStatus
 
 _TEXT: Final = 64 * 2**10  # characters of one element's text that are looked at
 _NAME: Final = 1024

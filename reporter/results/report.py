@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from reporter.results.items import BAD, GOOD, TRUNCATED, Item, said, shown_test
-from reporter.run.counting import count_in, status_of, status_word
-from reporter.run.results import ResultStatus
+from reporter.run.results import ResultStatus, count_in, status_of, status_word
 
 DEEPEST: Final = 64
 TOO_MUCH: Final = "it takes too much memory to read"

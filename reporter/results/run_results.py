@@ -19,7 +19,7 @@ from reporter.common.objects import section, text
 from reporter.results.items import BAD, GOOD, said
 from reporter.results.manual import Values
 from reporter.results.report import UnreadableReport
-from reporter.run.counting import count_in, status_word, verdict_of
+from reporter.run.results import count_in, status_word, verdict_of
 from reporter.runctl.archive import members
 
 NAME: Final = "sonobuoy_results.yaml"

@@ -6,31 +6,39 @@ What they say and how it is made to fit; when and how they are written is not he
 import json
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from enum import IntEnum
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from reporter.run.entry import State
 from reporter.run.plan import Key
-from reporter.run.progress import TEXT_BYTES, Sent, clip
-from reporter.run.results import (
-    NOT_PASSED,
-    counts,
-    plugins_reported,
-    result_counts,
-    result_status,
-    run_result_status,
-    why,
-)
-from reporter.run.state import Phase, Snapshot, final, percent_complete, run_status, stage
-from reporter.run.status import progress_fields, retrieved_at, tar_info, tar_upload
+from reporter.run.progress import TEXT_BYTES, StoredProgress, clip
+from reporter.run.results import NOT_PASSED
+from reporter.run.state import Phase, Snapshot, result_counts, result_status, run_status, stage, why
+from reporter.run.status import progress_fields, run_fields, tar_info
 
 STATUS_ANNOTATION: Final = "sonobuoy.hept.io/status"
 RUN_ANNOTATION: Final = "status-reporter.io/run-status"
 BUDGET: Final = 192 * 1024  # the API server allows 256 KiB for all annotations together
 FAILED_SHOWN: Final = 10
 FAILED_BYTES: Final = 256  # of the reason, and of the message, of one that failed
+NAMES_SHOWN: Final = 10
+MESSAGE_BYTES: Final = 128
 MANY: Final = "*"  # the node of several entries shown as one
+
+_OURS: Final = (
+    "run",
+    "status",
+    "result_status",
+    "percent_complete",
+    "plugins_reported",
+    "counts",
+    "final",
+    "retrieved_at",
+    "upload",
+    "revision",
+)
+"""Fields of `/status` in our own annotation."""
 
 
 class Annotations(NamedTuple):
@@ -40,30 +48,13 @@ class Annotations(NamedTuple):
     run: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Cut:
-    """How much of a run is left out: names after so many, long messages, progress, equal entries.
+class _Cut(IntEnum):
+    """What is left out, each with those before it."""
 
-    `progress` and `merged` are the states of entries that show progress, or are shown as one.
-    """
-
-    names: int | None = None
-    message: int = TEXT_BYTES
-    progress: frozenset[State] = frozenset(State)
-    merged: frozenset[State] = frozenset()
-
-
-_COMPLETE = frozenset({State.COMPLETE})
-_NONE: frozenset[State] = frozenset()
-_CUTS: Final = (
-    _Cut(),
-    _Cut(names=10),
-    _Cut(names=10, message=128),
-    _Cut(names=10, message=128, progress=frozenset(State) - _COMPLETE),
-    _Cut(progress=_NONE),
-    _Cut(progress=_NONE, merged=_COMPLETE),
-    _Cut(progress=_NONE, merged=frozenset(State)),
-)
+    NOTHING = 0
+    DETAILS = 1  # names after the tenth, the ends of messages
+    PROGRESS = 2
+    NODES = 3  # equal entries of a plugin are one
 
 
 def annotations(snapshot: Snapshot, *, strict: bool, budget: int = BUDGET) -> Annotations:
@@ -74,33 +65,31 @@ def annotations(snapshot: Snapshot, *, strict: bool, budget: int = BUDGET) -> An
     """
     tail = _json({"status": _status(snapshot, strict), "tar-info": tar_info(snapshot)})
     room = budget - len('{"plugins":[],') - len(tail.encode()) + 1
-    texts, truncated = _fitting(snapshot, room)
+    texts, cut = _fitting(snapshot, room)
     plugins = f"[{','.join(texts)}]" if texts else "null"
-    return Annotations(f'{{"plugins":{plugins},{tail[1:]}', _run(snapshot, truncated))
+    return Annotations(f'{{"plugins":{plugins},{tail[1:]}', _run(snapshot, truncated=cut))
 
 
 def _fitting(snapshot: Snapshot, room: int) -> tuple[list[str], bool]:
-    """Return the entries, cut as little as the room allows, and whether anything was cut."""
-    for cut in _CUTS:
-        texts, whole = _within(snapshot, cut, room)
-        if whole:
-            return texts, cut is not _CUTS[0]
-    return texts, True  # more plugins than fit even so: the first of them
+    """Return the entries, cut as little as the room allows, and whether anything was cut.
 
-
-def _within(snapshot: Snapshot, cut: _Cut, room: int) -> tuple[list[str], bool]:
-    """Return the entries up to the first that does not fit; none beyond it is made."""
+    Where there are too many even so, those are left out that come last.
+    """
     texts: list[str] = []
-    for row in _rows(snapshot, cut):
-        entry = snapshot.entries[row.key]
-        sent = snapshot.progress.get(row.key) if entry.state in cut.progress else None
-        if sent is not None and _least(sent) > room:
-            return texts, False
-        text = _entry(snapshot, row, sent, cut)
-        room -= len(text.encode()) + 1  # with its comma
-        if room < -1:
-            return texts, False
-        texts.append(text)
+    for cut in _Cut:
+        texts, left = [], room
+        for row in _rows(snapshot, cut):
+            progress = snapshot.progress.get(row.key) if cut < _Cut.PROGRESS else None
+            # The lists take at least three bytes for each place, with a text or not.
+            if progress is not None and 3 * _places(progress) > left:
+                break
+            text = _entry(snapshot, row, progress, cut)
+            left -= len(text.encode()) + 1  # with its comma
+            if left < -1:
+                break
+            texts.append(text)
+        else:
+            return texts, cut > _Cut.NOTHING
     return texts, True
 
 
@@ -114,23 +103,20 @@ class _Row(NamedTuple):
 
 def _rows(snapshot: Snapshot, cut: _Cut) -> Iterator[_Row]:
     """Return the rows to list, in the order of the plan."""
-    kinds = {key: _kind(snapshot, key) for key in snapshot.entries} if cut.merged else {}
-    alike = Counter(kinds.values())
-    merged = set()
-    for key, entry in snapshot.entries.items():
-        if entry.state not in cut.merged or alike[kinds[key]] == 1:
-            yield _Row(key, key.node)
-        elif kinds[key] not in merged:
-            merged.add(kinds[key])
-            yield _Row(key, MANY, alike[kinds[key]])
+    if cut < _Cut.NODES:
+        yield from (_Row(key, key.node) for key in snapshot.entries)
+        return
+    kinds = {key: _kind(snapshot, key) for key in snapshot.entries}
+    first = {kind: key for key, kind in reversed(kinds.items())}
+    for kind, many in Counter(kinds.values()).items():
+        yield _Row(first[kind], first[kind].node if many == 1 else MANY, many)
 
 
-def _least(sent: Sent) -> int:
-    """Return how many bytes the lists take at least: three for each place, with a text or not."""
-    return 3 * (sent.progress.failures_total + sent.progress.errors_total)
+def _places(stored: StoredProgress) -> int:
+    return stored.progress.failures_total + stored.progress.errors_total
 
 
-def _entry(snapshot: Snapshot, row: _Row, sent: Sent | None, cut: _Cut) -> str:
+def _entry(snapshot: Snapshot, row: _Row, stored: StoredProgress | None, cut: _Cut) -> str:
     key, node, many = row
     _, status, verdict = _kind(snapshot, key)
     tests = result_counts(snapshot.entries[key])
@@ -141,8 +127,8 @@ def _entry(snapshot: Snapshot, row: _Row, sent: Sent | None, cut: _Cut) -> str:
         "result-status": verdict,
         "result-counts": tests and {word: each * many for word, each in tests.items()},
     }
-    if sent is not None:
-        document["progress"] = _progress(key, sent, cut, snapshot.skew)
+    if stored is not None:
+        document["progress"] = _progress(key, stored, snapshot.skew, whole=cut is _Cut.NOTHING)
     return _json(document)
 
 
@@ -152,26 +138,26 @@ def _kind(snapshot: Snapshot, key: Key) -> tuple[str, str, str]:
     return key.plugin, str(state), result_status(snapshot, entry)
 
 
-def _progress(key: Key, sent: Sent, cut: _Cut, skew: int) -> dict[str, Any]:
-    progress = sent.progress
-    document = progress_fields(key, sent, skew) | {"msg": clip(progress.msg, cut.message)}
+def _progress(key: Key, stored: StoredProgress, skew: int, *, whole: bool) -> dict[str, Any]:
+    progress, document = stored.progress, progress_fields(key, stored, skew)
+    document["msg"] = clip(progress.msg, TEXT_BYTES if whole else MESSAGE_BYTES)
     for name, texts, total in (
         ("errors", progress.errors, progress.errors_total),
         ("failures", progress.failures, progress.failures_total),
     ):
         if total:
-            kept = texts[: cut.names]
+            kept = texts if whole else texts[:NAMES_SHOWN]
             document[name] = [*kept, *[""] * (total - len(kept))]  # readers count them
     return document
 
 
 def _status(snapshot: Snapshot, strict: bool) -> str:
-    over = snapshot.phase is Phase.CLOSED
-    told = over and (strict or snapshot.error is not None)
-    return run_status(snapshot) if told else stage(snapshot)
+    if snapshot.phase is Phase.CLOSED and (strict or snapshot.error is not None):
+        return run_status(snapshot)
+    return stage(snapshot)
 
 
-def _run(snapshot: Snapshot, truncated: bool) -> str:
+def _run(snapshot: Snapshot, *, truncated: bool) -> str:
     kinds = ((key, _kind(snapshot, key)) for key in snapshot.entries)
     failed = {
         key: (plugin, status, verdict)
@@ -179,27 +165,13 @@ def _run(snapshot: Snapshot, truncated: bool) -> str:
         if status == State.FAILED or verdict in NOT_PASSED
     }
     alike = Counter(failed.values())
-    shown = {
+    reasons = {
         str(key): _why(snapshot, key) | {"alike": alike[kind]}
         for key, kind in islice(failed.items(), FAILED_SHOWN)
     }
-    return _json(
-        {
-            "run": clip(snapshot.plan.run, FAILED_BYTES),
-            "status": run_status(snapshot),
-            "result_status": run_result_status(snapshot),
-            "percent_complete": percent_complete(snapshot),
-            "plugins_reported": plugins_reported(snapshot),
-            "counts": counts(snapshot),
-            "final": final(snapshot),
-            "retrieved_at": retrieved_at(snapshot),
-            "upload": tar_upload(snapshot.upload, snapshot.skew),
-            "revision": snapshot.revision,
-            "failed": list(shown),
-            "why": shown,
-            "truncated": truncated,
-        }
-    )
+    fields = run_fields(snapshot, now=0.0)
+    document = {name: fields[name] for name in _OURS}
+    return _json(document | {"failed": list(reasons), "why": reasons, "truncated": truncated})
 
 
 def _why(snapshot: Snapshot, key: Key) -> dict[str, Any]:

@@ -34,6 +34,17 @@ PRODUCT: Final = "$STATUS_REPORTER_IMAGE"
 """Stands for the status reporter's own image."""
 ACCOUNT: Final = "sonobuoy-serviceaccount"
 
+_MEMBERS: Final = {
+    "driver": "driver",
+    "contract": "contract",
+    "order": "order",
+    "timeoutSeconds": "timeout_seconds",
+    "startTimeoutSeconds": "start_timeout_seconds",
+    "resultFormat": "result_format",
+    "heartbeats": "heartbeats",
+    "cleanup": "cleanup",
+}
+"""Members of our shape's `spec`, and the fields that have the same value."""
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 
 
@@ -126,31 +137,40 @@ def misfits(definition: Definition) -> Iterator[tuple[Place, str]]:
 
 def definition_document(definition: Definition) -> dict[str, Any]:
     """Write a definition in our shape, whatever shape it was read from; remarks are left out."""
-    spec: dict[str, Any] = {
-        "driver": definition.driver,
-        "contract": definition.contract,
-        "order": definition.order,
-        "startTimeoutSeconds": definition.start_timeout_seconds,
-        "resultFormat": definition.result_format,
+    spec = {member: getattr(definition, field) for member, field in _MEMBERS.items()}
+    spec |= {
         "resultFiles": list(definition.result_files),
-        "heartbeats": definition.heartbeats,
-        "cleanup": definition.cleanup,
         "config": dict(definition.config),
         "template": definition.template,
     }
-    if definition.timeout_seconds is not None:
-        spec["timeoutSeconds"] = definition.timeout_seconds
     if definition.nodes != NodeSelection():
-        spec["nodes"] = {
-            "selector": definition.nodes.selector,
-            "includeNotReady": definition.nodes.include_not_ready,
-        }
+        selector, not_ready = definition.nodes.selector, definition.nodes.include_not_ready
+        spec["nodes"] = {"selector": selector, "includeNotReady": not_ready}
     return {
         "apiVersion": API_VERSION,
         "kind": "Plugin",
         "metadata": {"name": definition.name},
-        "spec": spec,
+        "spec": {member: value for member, value in spec.items() if value is not None},
     }
+
+
+def read_definition(document: Mapping[str, Any]) -> Definition:
+    """Return what a document in our shape defines. It must fit the schema `plugin.v1`."""
+    spec = document["spec"]
+    contract, nodes = spec["contract"], spec.get("nodes", {})
+    given = {
+        "result_format": "adapter" if contract == "result-file" else "raw",
+        "heartbeats": contract != "link",
+        "config": spec.get("config", {}),
+        **{field: spec[member] for member, field in _MEMBERS.items() if member in spec},
+    }
+    return Definition(
+        document["metadata"]["name"],
+        template=spec["template"],
+        nodes=NodeSelection(nodes.get("selector", ""), nodes.get("includeNotReady", False)),
+        result_files=tuple(spec.get("resultFiles", ())),
+        **given,
+    )
 
 
 def doubled(names: Sequence[str]) -> Iterator[int]:

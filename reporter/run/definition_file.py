@@ -4,7 +4,7 @@ Both shapes are read: ours, by the published schema `plugin.v1`, and Sonobuoy's.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 from reporter.common import schema
@@ -12,9 +12,9 @@ from reporter.common.kubernetes_yaml import Document, Mistake, read_documents
 from reporter.run.definition import (
     API_VERSION,
     Definition,
-    NodeSelection,
     Place,
     misfits,
+    read_definition,
     sonobuoy_template,
 )
 
@@ -74,7 +74,7 @@ class _Reader:
             return None
         if self._misshapen("plugin.v1", value):
             return None
-        return self._checked(ours(value), {})
+        return self._checked(read_definition(value), {})
 
     def _sonobuoy(self, value: Mapping[str, Any]) -> Definition | None:
         if self._misshapen("sonobuoy-plugin", value):
@@ -115,29 +115,3 @@ class _Reader:
         for path, text in found:
             self._say(path, _ONE_JOB if path == ("spec", "dispatch") else text)
         return bool(found)
-
-
-def ours(value: Mapping[str, Any]) -> Definition:
-    """Return what a document in our shape defines. It must fit the schema `plugin.v1`."""
-    spec = value["spec"]
-    contract, nodes = spec["contract"], spec.get("nodes", {})
-    made = Definition(
-        name=value["metadata"]["name"],
-        driver=spec["driver"],
-        contract=contract,
-        template=spec["template"],
-        result_format="adapter" if contract == "result-file" else "raw",
-        heartbeats=contract != "link",
-        nodes=NodeSelection(nodes.get("selector", ""), nodes.get("includeNotReady", False)),
-    )
-    given = {
-        "order": "order",
-        "timeoutSeconds": "timeout_seconds",
-        "startTimeoutSeconds": "start_timeout_seconds",
-        "resultFormat": "result_format",
-        "heartbeats": "heartbeats",
-        "cleanup": "cleanup",
-        "config": "config",
-    }
-    stated = {name: spec[member] for member, name in given.items() if member in spec}
-    return replace(made, result_files=tuple(spec.get("resultFiles", ())), **stated)

@@ -1,16 +1,16 @@
-"""On which nodes a plugin runs, decided once: those that are chosen, and why others are not."""
+"""On which nodes a plugin runs, decided once, and how its Pods are bound to them."""
 
 from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from reporter.common import label_selector
 from reporter.common.label_selector import Requirement
 from reporter.common.objects import Object, items, section, text
 from reporter.common.text import clean
 from reporter.run.definition import Definition
-from reporter.run.placement import REQUIRED
 from reporter.run.plan import Skipped
 
+_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _OS: Final = frozenset({"kubernetes.io/os", "beta.kubernetes.io/os"})
 _VIRTUAL: Final = (("type", "virtual-kubelet"), ("eks.amazonaws.com/compute-type", "fargate"))
 _KEEPING_OUT: Final = frozenset({"NoSchedule", "NoExecute"})
@@ -50,11 +50,11 @@ def _reasons(definition: Definition, meant: Sequence[Requirement], node: Object)
     labels = section(node, "metadata", "labels")
     selector = section(spec, "nodeSelector")
     terms = _terms(spec)
-    asked = {requirement.key for requirement in meant} | selector.keys() | set(_keys(terms))
+    named = {requirement.key for requirement in meant} | selector.keys() | set(_keys(terms))
     system = labels.get("kubernetes.io/os") or section(node, "status", "nodeInfo").get(
         "operatingSystem"
     )
-    if system != "linux" and not asked & _OS:
+    if system != "linux" and not named & _OS:
         yield f"its operating system is {system or 'unknown'}"
     yield from (
         f"it is virtual: {key}={value}" for key, value in _VIRTUAL if labels.get(key) == value
@@ -85,7 +85,7 @@ def _not_ready(node: Object) -> Iterator[str]:
 
 
 def _terms(spec: Object) -> list[Object]:
-    required = section(spec, "affinity", "nodeAffinity", REQUIRED)
+    required = section(spec, "affinity", "nodeAffinity", _REQUIRED)
     return list(items(required, "nodeSelectorTerms"))
 
 
@@ -97,12 +97,12 @@ def _matches(term: Object, node: Object) -> bool:
     """Say whether a node fulfils all of a term; one that asks for nothing matches no node."""
     labels = section(node, "metadata", "labels")
     fields = {"metadata.name": text(section(node, "metadata"), "name")}
-    asked = [
+    fulfilled = [
         _requirement(each).matches(of)
         for kind, of in (("matchExpressions", labels), ("matchFields", fields))
         for each in items(term, kind)
     ]
-    return bool(asked) and all(asked)
+    return bool(fulfilled) and all(fulfilled)
 
 
 def _requirement(found: Object) -> Requirement:
@@ -131,3 +131,27 @@ def _tolerates(toleration: Object, taint: Object) -> bool:
 def _taint(taint: Object) -> str:
     value = f"={text(taint, 'value')}" if text(taint, "value") else ""
     return clean(f"{text(taint, 'key')}{value}:{text(taint, 'effect')}", _SHOWN)
+
+
+def affinity(spec: Object, node: str) -> dict[str, Any]:
+    """Return a Pod's affinity with the node added to every term that it requires.
+
+    The scheduler still sees that there is room, as with `spec.nodeName` it would not.
+    Terms are alternatives, and one without requirements matches no node: such a one stays out, or
+    the node would make it match.
+    """
+    whole = section(spec, "affinity")
+    of_nodes = section(whole, "nodeAffinity")
+    required = section(of_nodes, _REQUIRED)
+    field = {"key": "metadata.name", "operator": "In", "values": [node]}
+    terms = list(items(required, "nodeSelectorTerms"))
+    if terms:
+        bound = [
+            {**term, "matchFields": [*items(term, "matchFields"), field]}
+            for term in terms
+            if term.get("matchExpressions") or term.get("matchFields")
+        ]
+    else:
+        bound = [{"matchFields": [field]}]
+    required = {**required, "nodeSelectorTerms": bound or terms}
+    return {**whole, "nodeAffinity": {**of_nodes, _REQUIRED: required}}

@@ -6,9 +6,10 @@ The document's rules live here; where it is read from and what came of it do not
 import json
 import re
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Final, Literal, NamedTuple, get_args
 
 from reporter.errors import ReporterError
 
@@ -111,16 +112,21 @@ def parse_plan(document: object) -> Plan:
     """
     if not isinstance(document, dict):
         raise PlanError(["plan: not a JSON object"])
-    read = _Reader()
-    run = read.name(document, "run", "run")
-    timeout = read.timeout(document, "timeout_seconds")
-    plugins = [
-        read.plugin(item, f"plugins[{at}]") for at, item in enumerate(read.plugins(document))
-    ]
-    read.doubled("plugins", [plugin.name for plugin in plugins if plugin.name])
-    if read.problems:
-        raise PlanError(read.problems)
-    return Plan(run, tuple(plugins), DEFAULT_TIMEOUT if timeout is None else timeout)
+    problems, plugins = list(_problems(document, _OF_PLAN)), document.get("plugins")
+    if not isinstance(plugins, list):
+        raise PlanError([*problems, "plugins: not a list"])
+    for at, plugin in enumerate(plugins):
+        if isinstance(plugin, dict):
+            problems += _problems(plugin, _OF_PLUGIN, f"plugins[{at}].")
+        else:
+            problems.append(f"plugins[{at}]: not an object")
+    names = [plugin.get("name") for plugin in plugins if isinstance(plugin, dict)]
+    twice = _doubled(str(name) for name in names if _is_name(name))
+    problems += [f"plugins{problem}" for problem in twice]
+    if problems:
+        raise PlanError(problems)
+    timeout = document.get("timeout_seconds") or DEFAULT_TIMEOUT
+    return Plan(document["run"], tuple(map(_plugin, plugins)), timeout)
 
 
 def plan_document(plan: Plan) -> dict[str, Any]:
@@ -130,6 +136,20 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         "timeout_seconds": plan.timeout_seconds,
         "plugins": [_plugin_document(plugin) for plugin in plan.plugins],
     }
+
+
+def _plugin(found: dict[str, Any]) -> Plugin:
+    given = {field: found[field] for field in _OF_PLUGIN if found.get(field) is not None}
+    skipped = [Skipped(each["node"], each["reason"]) for each in given.get("skipped", ())]
+    lists = {field: tuple(given.get(field, ())) for field in ("nodes", "result_files")}
+    return Plugin(**{**given, **lists, "skipped": tuple(skipped)})
+
+
+def _plugin_document(plugin: Plugin) -> dict[str, Any]:
+    document: dict[str, Any] = {field: getattr(plugin, field) for field in _OF_PLUGIN}
+    document["skipped"] = [skipped._asdict() for skipped in plugin.skipped]
+    lists = {field: list(document[field]) for field in ("nodes", "result_files")}
+    return {field: value for field, value in (document | lists).items() if value not in (None, [])}
 
 
 def differences(kept: Plan, given: Plan) -> list[str]:
@@ -157,129 +177,81 @@ def differences(kept: Plan, given: Plan) -> list[str]:
     return found
 
 
-def _plugin_document(plugin: Plugin) -> dict[str, Any]:
-    document: dict[str, Any] = {
-        "name": plugin.name,
-        "order": plugin.order,
-        "heartbeats": plugin.heartbeats,
-        "identity": plugin.identity,
-        "result_format": plugin.result_format,
-    }
-    if plugin.result_files:
-        document["result_files"] = list(plugin.result_files)
-    if plugin.nodes:
-        document["nodes"] = list(plugin.nodes)
-    if plugin.timeout_seconds is not None:
-        document["timeout_seconds"] = plugin.timeout_seconds
-    if plugin.skipped:
-        document["skipped"] = [skipped._asdict() for skipped in plugin.skipped]
-    return document
+# -- the rules -----------------------------------------------------------------------------------
+
+Rule = Callable[[Any], Iterable[str]]
+"""Says of a value what is wrong with it: where inside of it, if not all, and what."""
 
 
-class _Reader:
-    """Reads fields and collects what is wrong with them; a bad field reads as its empty value."""
+def _problems(found: dict[str, Any], rules: dict[str, Rule], where: str = "") -> Iterator[str]:
+    for field, rule in rules.items():
+        value = found.get(field)
+        if value is not None or field in ("run", "name"):
+            yield from (f"{where}{field}{problem}" for problem in rule(value))
 
-    def __init__(self) -> None:
-        self.problems: list[str] = []
 
-    def plugins(self, document: dict[str, Any]) -> list[object]:
-        value = document.get("plugins")
-        if isinstance(value, list):
-            return value
-        self.problems.append("plugins: not a list")
-        return []
+def _must(good: Callable[[Any], bool], words: str) -> Rule:
+    return lambda value: [] if good(value) else [f": {words}"]
 
-    def plugin(self, item: object, where: str) -> Plugin:
-        if not isinstance(item, dict):
-            self.problems.append(f"{where}: not an object")
-            return Plugin("")
-        name = self.name(item, "name", f"{where}.name")
-        given = {field: value for field, value in item.items() if value is not None}
-        identity = given.get("identity", "plugin")
-        if identity not in ("plugin", "node"):
-            self.problems.append(f'{where}.identity: neither "plugin" nor "node"')
-        heartbeats = given.get("heartbeats", False)
-        if not isinstance(heartbeats, bool):
-            self.problems.append(f"{where}.heartbeats: not true or false")
-        order = given.get("order", 0)
-        if type(order) is not int:
-            self.problems.append(f"{where}.order: not an integer")
-        result_format = given.get("result_format", "raw")
-        if result_format not in _FORMATS:
-            self.problems.append(f"{where}.result_format: not one of {', '.join(_FORMATS)}")
-        return Plugin(
-            name,
-            self.nodes(item.get("nodes"), f"{where}.nodes"),
-            order,
-            heartbeats,
-            identity,
-            self.timeout(item, "timeout_seconds", f"{where}."),
-            self.skipped(item.get("skipped"), f"{where}.skipped"),
-            result_format,
-            self.files(item.get("result_files"), f"{where}.result_files"),
-        )
 
-    def files(self, value: object, where: str) -> tuple[str, ...]:
-        if value is None:
-            return ()
-        if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
-            self.problems.append(f"{where}: not a list of file names")
-            return ()
-        return tuple(value)
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and _NAME.fullmatch(value) is not None
 
-    def skipped(self, value: object, where: str) -> tuple[Skipped, ...]:
-        if value is None:
-            return ()
-        if not isinstance(value, list):
-            self.problems.append(f"{where}: not a list")
-            return ()
-        found = []
-        for at, item in enumerate(value):
-            said = item if isinstance(item, dict) else {}
-            node, reason = said.get("node"), said.get("reason")
-            if not isinstance(node, str) or not _NODE.fullmatch(node):
-                self.problems.append(f"{where}[{at}].node: not a node name")
-            elif not isinstance(reason, str) or not 0 < len(reason) <= LONGEST_REASON:
-                self.problems.append(
-                    f"{where}[{at}].reason: not a text of at most {LONGEST_REASON} characters"
-                )
-            else:
-                found.append(Skipped(node, reason))
-        return tuple(found)
 
-    def nodes(self, value: object, where: str) -> tuple[str, ...]:
-        if value is None:
-            return ()
-        if not isinstance(value, list) or not value:
-            self.problems.append(f"{where}: not a list of names; leave it out for one global entry")
-            return ()
-        for at, node in enumerate(value):
-            if not isinstance(node, str) or not _NODE.fullmatch(node):
-                self.problems.append(f"{where}[{at}]: not a node name")
-            elif node == GLOBAL:
-                self.problems.append(f"{where}[{at}]: {GLOBAL} is reserved")
-        self.doubled(where, [node for node in value if isinstance(node, str)])
-        return tuple(value)
+def _is_node(value: object) -> bool:
+    return isinstance(value, str) and _NODE.fullmatch(value) is not None
 
-    def doubled(self, where: str, names: list[str]) -> None:
-        twice = sorted(name for name, times in Counter(names).items() if times > 1)
-        self.problems.extend(f"{where}: {name!r} appears more than once" for name in twice)
 
-    def name(self, item: dict[str, Any], field: str, where: str) -> str:
-        value = item.get(field)
-        if isinstance(value, str) and _NAME.fullmatch(value):
-            return value
-        self.problems.append(
-            f"{where}: not a name (letters, digits, '.', '_', '-', at most 63, "
-            "a letter or digit at both ends)"
-        )
-        return ""
+def _doubled(names: Iterable[str]) -> list[str]:
+    twice = sorted(name for name, times in Counter(names).items() if times > 1)
+    return [f": {name!r} appears more than once" for name in twice]
 
-    def timeout(self, item: dict[str, Any], field: str, where: str = "") -> int | None:
-        value = item.get(field)
-        if value is None:
-            return None
-        if type(value) is not int or not 0 < value <= LONGEST_TIMEOUT:
-            self.problems.append(f"{where}{field}: not whole seconds from 1 to {LONGEST_TIMEOUT}")
-            return None
-        return value
+
+def _nodes(value: Any) -> Iterator[str]:
+    if not isinstance(value, list) or not value:
+        yield ": not a list of names; leave it out for one global entry"
+        return
+    for at, node in enumerate(value):
+        if not _is_node(node):
+            yield f"[{at}]: not a node name"
+        elif node == GLOBAL:
+            yield f"[{at}]: {GLOBAL} is reserved"
+    yield from _doubled(node for node in value if isinstance(node, str))
+
+
+def _skipped(value: Any) -> Iterator[str]:
+    if not isinstance(value, list):
+        yield ": not a list"
+        return
+    for at, item in enumerate(value):
+        entry = item if isinstance(item, dict) else {}
+        reason = entry.get("reason")
+        if not _is_node(entry.get("node")):
+            yield f"[{at}].node: not a node name"
+        elif not isinstance(reason, str) or not 0 < len(reason) <= LONGEST_REASON:
+            yield f"[{at}].reason: not a text of at most {LONGEST_REASON} characters"
+
+
+_name: Final = _must(
+    _is_name,
+    "not a name (letters, digits, '.', '_', '-', at most 63, a letter or digit at both ends)",
+)
+_timeout: Final = _must(
+    lambda value: type(value) is int and 0 < value <= LONGEST_TIMEOUT,
+    f"not whole seconds from 1 to {LONGEST_TIMEOUT}",
+)
+_OF_PLAN: Final[dict[str, Rule]] = {"run": _name, "timeout_seconds": _timeout}
+_OF_PLUGIN: Final[dict[str, Rule]] = {
+    "name": _name,
+    "identity": _must(lambda value: value in ("plugin", "node"), 'neither "plugin" nor "node"'),
+    "heartbeats": _must(lambda value: isinstance(value, bool), "not true or false"),
+    "order": _must(lambda value: type(value) is int, "not an integer"),
+    "result_format": _must(lambda value: value in _FORMATS, f"not one of {', '.join(_FORMATS)}"),
+    "nodes": _nodes,
+    "timeout_seconds": _timeout,
+    "skipped": _skipped,
+    "result_files": _must(
+        lambda value: isinstance(value, list) and all(isinstance(name, str) for name in value),
+        "not a list of file names",
+    ),
+}

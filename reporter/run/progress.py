@@ -7,7 +7,6 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from enum import Enum
 from typing import Any, Final, NamedTuple
 
 from reporter.errors import InvalidPayload
@@ -17,7 +16,6 @@ KEPT: Final = 1_000  # failures and errors of one key; the true counts go on
 TEXT_BYTES: Final = 1_024
 KEY_BYTES: Final = 16 * 1_024  # all texts of one key
 _EMPTY_TEXT, _ONE_TEXT, _WIDEST = 8, 64, 4  # bytes of memory: a place, an object, a character
-_FEW: Final = KEY_BYTES // TEXT_BYTES  # texts that fit however long they are
 EPOCHS_KEPT: Final = 16  # replaced senders of one key: a worker restarts rarely
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
@@ -66,8 +64,6 @@ def combine(stored: Progress | None, new: Progress) -> Progress:
     and lists, and its own `total`, `completed` and `failures` do not count.
     """
     if not new.appending:
-        if _fits(new):
-            return new
         replaced = Progress(
             msg=clip(new.msg),
             total=_int64(new.total),
@@ -91,19 +87,6 @@ def combine(stored: Progress | None, new: Progress) -> Progress:
         errors_total=_int64(before.errors_total + new.errors_total),
     )
     return _bounded(appended)
-
-
-def _fits(update: Progress) -> bool:
-    """Return whether an update can be kept as it is: most can, so this has to be quick."""
-    texts = (update.msg, *update.failures, *update.errors)
-    if len(texts) > _FEW or update.appendcompleted or update.appendfailing_total:
-        return False
-    counts = (update.total, update.completed, update.failures_total, update.errors_total)
-    return (
-        min(counts) >= INT64_MIN
-        and max(counts) <= INT64_MAX
-        and all(len(text) <= TEXT_BYTES and text.isascii() for text in texts)
-    )
 
 
 def clip(text: str, limit: int = TEXT_BYTES) -> str:
@@ -133,7 +116,7 @@ def parse_update_id(header: str) -> UpdateId:
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class StoredProgress:
     """What is stored for a key: the progress, when it came, and whose update it was.
 
     `at` is by the run's clock; for one key it only grows: of two the newest stands.
@@ -146,37 +129,30 @@ class Sent:
     replaced: tuple[str, ...] = ()
 
 
-class Taken(Enum):
-    """What became of an update."""
-
-    APPLIED = "applied"
-    STALE = "stale"  # seen before, or overtaken by a newer one
-
-
 def take(
-    stored: Sent | None, update: Progress, update_id: UpdateId | None, at: float
-) -> tuple[Sent, Taken]:
-    """Apply an update unless its id says that it came before or was overtaken.
+    stored: StoredProgress | None, update: Progress, update_id: UpdateId | None, at: float
+) -> StoredProgress | None:
+    """Return what is stored then; nothing if its id says that it came before or was overtaken.
 
     So an append that is sent twice counts once. An update without an id leaves the last id in
     force.
     """
     if stored is None:
-        return Sent(combine(None, update), at, update_id), Taken.APPLIED
+        return StoredProgress(combine(None, update), at, update_id)
     if at <= stored.at:
         at = math.nextafter(stored.at, math.inf)
     last, replaced = stored.id, stored.replaced
     if update_id is not None and last is not None:
         if update_id.epoch in replaced:
-            return stored, Taken.STALE
+            return None
         if update_id.epoch != last.epoch:
             replaced = (*replaced, last.epoch)[-EPOCHS_KEPT:]
         elif update_id.seq <= last.seq:
-            return stored, Taken.STALE
-    return Sent(combine(stored.progress, update), at, update_id or last, replaced), Taken.APPLIED
+            return None
+    return StoredProgress(combine(stored.progress, update), at, update_id or last, replaced)
 
 
-def newest(one: Sent | None, other: Sent | None) -> Sent | None:
+def newest(one: StoredProgress | None, other: StoredProgress | None) -> StoredProgress | None:
     """Return the newer of two, which stands."""
     return other if one is None or (other is not None and other.at > one.at) else one
 
@@ -194,7 +170,7 @@ def progress_of(fields: Mapping[str, Any]) -> Progress:
     return Progress(**{name: value for name, value in fields.items() if name not in _OURS})
 
 
-def footprint(sent: Sent) -> int:
+def footprint(sent: StoredProgress) -> int:
     """Return about how many bytes of memory the texts of a key take."""
     progress, size = sent.progress, 0
     for text in (progress.msg, *progress.failures, *progress.errors, *sent.replaced):
@@ -204,7 +180,7 @@ def footprint(sent: Sent) -> int:
     return size
 
 
-def fitting(sent: Sent, room: int) -> Sent:
+def fitting(sent: StoredProgress, room: int) -> StoredProgress:
     """Return what can be kept of it in so many bytes: at least its counts."""
     if footprint(sent) <= room:
         return sent

@@ -1,15 +1,12 @@
-"""What the results say, of one entry and of the whole run; whether they came is `entry`'s matter.
+"""The words for what results say, and from the outcomes of single tests to those of what has them.
 
 Reading a result is not done here: whoever takes it in keeps its verdict in the record.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Final
-
-from reporter.run.entry import Entry, State
-from reporter.run.record import Rank
-from reporter.run.state import Phase, Snapshot, share, still_open
 
 
 class ResultStatus(StrEnum):
@@ -24,20 +21,6 @@ class ResultStatus(StrEnum):
 NOT_PASSED: Final = frozenset({ResultStatus.FAILED, ResultStatus.UNKNOWN, ResultStatus.TIMEOUT})
 
 
-def result_status(snapshot: Snapshot, entry: Entry) -> str:
-    """Return the verdict on an entry, a word of `ResultStatus` or nothing.
-
-    A missing result counts as failed once the run is closed; until then it may still come.
-    """
-    record = entry.record
-    if entry.state is State.TIMED_OUT:
-        return ResultStatus.TIMEOUT
-    if record is not None and record.verdict:
-        return record.verdict
-    missing = entry.state is State.FAILED and snapshot.phase is Phase.CLOSED
-    return ResultStatus.FAILED if missing else ""
-
-
 def without_result(verdict: str) -> str:
     """Return what an entry counts as whose result is missing; `verdict` is its sender's, if known.
 
@@ -47,64 +30,84 @@ def without_result(verdict: str) -> str:
     return verdict if verdict == ResultStatus.UNKNOWN else ResultStatus.FAILED
 
 
-def result_counts(entry: Entry) -> Mapping[str, int] | None:
-    """Return how many tests had which outcome; an adapter's result is one test, as is an error."""
-    record = entry.record
-    if record is None or not record.verdict:
-        return None
-    return record.counts or {record.verdict: 1}
+# -- counts of tests -------------------------------------------------------------------------------
+
+SKIPPED: Final = "skipped"
+KNOWN: Final = frozenset({*ResultStatus, SKIPPED})
+"""All other words are a plugin's own."""
+
+MOST_WORDS: Final = 32  # own words that are counted each; all others count as unknown
+_WORD: Final = re.compile(r"[^\x00-\x1f\x7f-\x9f:,\ud800-\udfff]{1,64}")
 
 
-def why(entry: Entry) -> tuple[str, str]:
-    """Return reason and message of the verdict, in the worker's words; empty without any."""
-    record = entry.record
-    if record is None or record.rank < Rank.WORKER:
-        return "", ""
-    return record.reason, record.message if record.rank is Rank.RESULT else record.text
+def status_word(said: str) -> str:
+    """Return the status of a leaf; unknown for none, and for what no count could show."""
+    return said if said in KNOWN or _WORD.fullmatch(said) else ResultStatus.UNKNOWN
 
 
-def run_result_status(snapshot: Snapshot) -> str:
-    """The verdict on the run: failed as soon as an entry is, else empty until all are decided.
+def verdict_of(counts: Mapping[str, int]) -> ResultStatus:
+    """Return the verdict on so many leaves of each status. Nothing at all is unknown.
 
-    Then unknown if an entry is, or was not judged; else passed.
+    So is a status that only its plugin knows: nobody may take it for a pass.
     """
-    words = {_counted(kind.state, kind.verdict) for kind in snapshot.tally}
-    if ResultStatus.FAILED in words:
+    found = {word for word, many in counts.items() if many}
+    if found & {ResultStatus.FAILED, ResultStatus.TIMEOUT}:
         return ResultStatus.FAILED
-    if still_open(snapshot) or judging(snapshot):
-        return ""
-    return ResultStatus.PASSED if words == {ResultStatus.PASSED} else ResultStatus.UNKNOWN
-
-
-def judging(snapshot: Snapshot) -> bool:
-    """Whether a result that is in may still get its verdict."""
-    return not snapshot.closed and any(
-        kind.state is State.COMPLETE and not kind.verdict for kind in snapshot.tally
+    return (
+        ResultStatus.PASSED
+        if found and found <= {ResultStatus.PASSED, SKIPPED}
+        else ResultStatus.UNKNOWN
     )
 
 
-def plugins_reported(snapshot: Snapshot) -> float:
-    """Return the share of entries with a result, 0 to 1, four decimals; 1 for an empty plan."""
-    return share(counts(snapshot)["received"], len(snapshot.entries))
+def custom(counts: Mapping[str, int]) -> bool:
+    """Whether there is a status that only its plugin knows."""
+    return not counts.keys() <= KNOWN
 
 
-def counts(snapshot: Snapshot) -> dict[str, int]:
-    """How many entries there are: all, and those that are decided, received, failed, unknown.
+def status_of(counts: Mapping[str, int], *, counted: bool = False) -> str:
+    """Return the status of a branch with these leaves: its verdict, or if `counted` the counts."""
+    if not counted:
+        return verdict_of(counts)
+    return ", ".join(f"{word}: {counts[word]}" for word in sorted(counts))
 
-    Failed are those whose result is missing or says so; a verdict Unknown counts only as unknown.
-    """
-    found = dict.fromkeys(("entries", "decided", "received", "failed", "unknown"), 0)
-    for (_, state, verdict), many in snapshot.tally.items():
-        word = _counted(state, verdict)
-        found["entries"] += many
-        found["decided"] += many * (state is not State.RUNNING)
-        found["received"] += many * (state is State.COMPLETE)
-        found["failed"] += many * (word == ResultStatus.FAILED)
-        found["unknown"] += many * (word == ResultStatus.UNKNOWN)
+
+def count_in(counts: dict[str, int], more: Mapping[str, int]) -> None:
+    """Add counts; a plugin's own words beyond the cap count as unknown."""
+    for word, many in more.items():
+        known = word in KNOWN or word in counts or len(counts) < MOST_WORDS
+        kept = word if known else ResultStatus.UNKNOWN
+        counts[kept] = counts.get(kept, 0) + many
+
+
+def sum_of(each: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """Return the sum of counts, within the cap on words."""
+    found: dict[str, int] = {}
+    for counts in each:
+        count_in(found, counts)
     return found
 
 
-def _counted(state: State, verdict: str) -> str:
-    """What an entry counts as in the run's verdict."""
-    missing = state in (State.FAILED, State.TIMED_OUT)
-    return without_result(verdict) if missing else verdict
+class Sum:
+    """The sum of the counts of things that change, by their names."""
+
+    def __init__(self) -> None:
+        self._each: dict[object, Mapping[str, int]] = {}
+        self._sum: dict[str, int] = {}
+
+    def put(self, name: object, counts: Mapping[str, int]) -> None:
+        """Note the counts of a thing, in place of those it had."""
+        before = self._each.get(name, {})
+        if before == counts:
+            return
+        self._each[name] = counts
+        if custom(before):  # it is not known any more under which word they were counted
+            self._sum = sum_of(self._each.values())
+            return
+        for word, many in before.items():
+            self._sum[word] -= many
+        count_in(self._sum, counts)
+
+    def counts(self) -> dict[str, int]:
+        """Return the sum."""
+        return {word: many for word, many in self._sum.items() if many}

@@ -1,13 +1,40 @@
-"""What the launcher of a run is told beside the plan. It stays the same for the life of the run."""
+"""What the launcher of a run is told beside the plan. It stays the same for the life of the run.
 
-from collections.abc import Mapping
+It is `launch.json` in the run's ConfigMap, written by `status-ctl run` and read by the aggregator.
+"""
+
+import json
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
-from reporter.run.definition import Definition, definition_document
+from reporter.common.objects import field
+from reporter.errors import SettingsError
+from reporter.run.definition import (
+    Definition,
+    Place,
+    definition_document,
+    doubled,
+    misfits,
+    read_definition,
+)
+from reporter.run.plan import LONGEST_TIMEOUT, Plan
 
-MOST_NODES_AT_ONCE = 200
+MAX_BYTES: Final = 1024 * 1024  # what an object of the API server can hold
+MOST_NODES_AT_ONCE: Final = 200
+_MEMBERS: Final = {
+    "image": "image",
+    "serviceAccountName": "service_account",
+    "kubernetesVersion": "kubernetes_version",
+    "writeConditions": "write_conditions",
+    "maxNodesAtOnce": "max_nodes_at_once",
+    "environment": "environment",
+    "configKeys": "config_keys",
+    "snapshot": "snapshot",
+}
+"""Members of the document, and the fields that have the same value."""
 
 
 @dataclass(frozen=True)
@@ -52,21 +79,14 @@ class RunLocation:
 
 
 def launch_document(launch: Launch) -> dict[str, Any]:
-    """Write it as `run.launch_file` reads it.
+    """Write it as `read_launch` reads it.
 
     Without the files of a configuration that have a key in the ConfigMap: both together would take
     twice their room of the 1 MiB that it has.
     """
-    return {
-        "image": launch.image,
-        "serviceAccountName": launch.service_account,
+    document = {member: getattr(launch, field) for member, field in _MEMBERS.items()}
+    document |= {
         "imagePullSecrets": list(launch.pull_secrets),
-        "kubernetesVersion": launch.kubernetes_version,
-        "writeConditions": launch.write_conditions,
-        "maxNodesAtOnce": launch.max_nodes_at_once,
-        "environment": {plugin: dict(pairs) for plugin, pairs in launch.environment.items()},
-        "configKeys": {plugin: dict(keys) for plugin, keys in launch.config_keys.items()},
-        **({"snapshot": launch.snapshot} if launch.snapshot else {}),
         "plugins": [
             definition_document(
                 replace(each, config={}) if each.name in launch.config_keys else each
@@ -74,3 +94,69 @@ def launch_document(launch: Launch) -> dict[str, Any]:
             for each in launch.definitions
         ],
     }
+    if not launch.snapshot:
+        del document["snapshot"]
+    return document
+
+
+def encode_launch(launch: Launch) -> str:
+    """Write it as text, readable and changeable for people before it is applied."""
+    return json.dumps(launch_document(launch), indent=1, ensure_ascii=False)
+
+
+def read_launch(data: bytes) -> Launch:
+    """Read it, unknown fields are an error.
+
+    Raises SettingsError with every problem, one line each.
+    """
+    from reporter.common import schema  # takes long to load, and most commands read none
+
+    def refuse(problems: Iterable[tuple[Place, str]]) -> None:
+        lines = [f"{field(path)}: {text}" if path else text for path, text in problems]
+        if lines:
+            raise SettingsError(lines)
+
+    if len(data) > MAX_BYTES:
+        raise SettingsError([f"larger than {MAX_BYTES} bytes"])
+    try:
+        document = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise SettingsError([f"not JSON: {error}"]) from None
+    refuse(schema.violations("launch.v1", document, schema.MOST_PROBLEMS))
+    found = document["plugins"]
+    refuse(
+        (("plugins", at, *path), text)
+        for at, each in enumerate(found)
+        for path, text in schema.violations("plugin.v1", each, schema.MOST_PROBLEMS)
+    )
+    definitions = tuple(map(read_definition, found))
+    problems: list[tuple[Place, str]] = [
+        (("plugins", at, *path), text)
+        for at, definition in enumerate(definitions)
+        for path, text in misfits(definition)
+    ]
+    names = [definition.name for definition in definitions]
+    problems += [
+        (("plugins", at), f"{names[at]!r} appears more than once") for at in doubled(names)
+    ]
+    refuse(problems)
+    given = {field: document[member] for member, field in _MEMBERS.items() if member in document}
+    secrets = tuple(document.get("imagePullSecrets", ()))
+    return Launch(definitions=definitions, pull_secrets=secrets, **given)
+
+
+def longest(plan: Plan, launch: Launch | None) -> float:
+    """Return the seconds until the last plugin is through, if each takes all the time it has.
+
+    Plugins of one order run side by side, orders one after the other; of a plugin that is launched
+    only so many nodes at once.
+    """
+    groups: dict[int, float] = {}
+    for plugin in plan.plugins:
+        start, waves = 0, 1
+        if launch is not None:
+            start = launch.definition(plugin.name).start_timeout_seconds
+            waves = math.ceil(len(plugin.keys) / launch.max_nodes_at_once)
+        seconds = waves * (start + plan.timeout_of(plugin.name))
+        groups[plugin.order] = max(groups.get(plugin.order, 0.0), seconds)
+    return min(sum(groups.values()), float(LONGEST_TIMEOUT))

@@ -1,4 +1,4 @@
-"""A run at one moment, and what its entries add up to.
+"""A run at one moment, and what its entries and their results add up to.
 
 Immutable: readers need no lock. How it is shown is not here (`status`, `annotation`).
 """
@@ -12,10 +12,50 @@ from typing import NamedTuple
 
 from reporter.run.entry import Entry, State
 from reporter.run.heartbeats import Beat
-from reporter.run.launcher_status import LauncherShown, PodShown
 from reporter.run.plan import Key, Plan
-from reporter.run.progress import Sent
+from reporter.run.progress import StoredProgress
+from reporter.run.record import Rank
+from reporter.run.results import ResultStatus, without_result
 from reporter.run.tar_upload import TarUpload
+
+
+@dataclass(frozen=True, slots=True)
+class PodState:
+    """What an entry's Pod does. `since` is how long it has been so."""
+
+    name: str
+    node: str
+    phase: str
+    reason: str
+    message: str
+    since: float | None
+    restarts: int
+
+
+class Step(StrEnum):
+    """How far the launcher is."""
+
+    LAUNCHING = "launching"  # some entry has no Job yet
+    WATCHING = "watching"
+    REMOVING = "removing"  # all entries are decided
+    DONE = "done"
+
+
+@dataclass(frozen=True, slots=True)
+class LauncherTrouble:
+    """What keeps the launcher from its work since that time."""
+
+    since: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class LauncherState:
+    """How the launcher is. `stays` has, by kind and name, why an object could not be removed."""
+
+    step: Step
+    degraded: LauncherTrouble | None = None
+    stays: Mapping[str, str] = field(default_factory=dict)
 
 
 class Phase(StrEnum):
@@ -77,12 +117,12 @@ class Snapshot:
     phase: Phase
     started_at: float
     entries: Mapping[Key, Entry]
-    progress: Mapping[Key, Sent]
+    progress: Mapping[Key, StoredProgress]
     beats: Mapping[Key, Beat]
     tar: Tar | None = None
     error: str | None = None
-    pods: Mapping[Key, PodShown] = field(default_factory=dict)
-    launcher: LauncherShown | None = None
+    pods: Mapping[Key, PodState] = field(default_factory=dict)
+    launcher: LauncherState | None = None
     retrieved_at: float | None = None
     upload: TarUpload | None = None
     skew: int = 0
@@ -149,3 +189,80 @@ def share(part: int, whole: int) -> float:
 def final(snapshot: Snapshot) -> bool:
     """Return whether the run is over, packed or given up: nothing changes any more."""
     return snapshot.phase is Phase.CLOSED
+
+
+def result_status(snapshot: Snapshot, entry: Entry) -> str:
+    """Return the verdict on an entry, a word of `ResultStatus` or nothing.
+
+    A missing result counts as failed once the run is closed; until then it may still come.
+    """
+    record = entry.record
+    if entry.state is State.TIMED_OUT:
+        return ResultStatus.TIMEOUT
+    if record is not None and record.verdict:
+        return record.verdict
+    missing = entry.state is State.FAILED and snapshot.phase is Phase.CLOSED
+    return ResultStatus.FAILED if missing else ""
+
+
+def result_counts(entry: Entry) -> Mapping[str, int] | None:
+    """Return how many tests had which outcome; an adapter's result is one test, as is an error."""
+    record = entry.record
+    if record is None or not record.verdict:
+        return None
+    return record.counts or {record.verdict: 1}
+
+
+def why(entry: Entry) -> tuple[str, str]:
+    """Return reason and message of the verdict, in the worker's words; empty without any."""
+    record = entry.record
+    if record is None or record.rank < Rank.WORKER:
+        return "", ""
+    return record.reason, record.message if record.rank is Rank.RESULT else record.text
+
+
+def run_result_status(snapshot: Snapshot) -> str:
+    """The verdict on the run: failed as soon as an entry is, else empty until all are decided.
+
+    Then unknown if an entry is, or was not judged; else passed.
+    """
+    words = {_counted(kind.state, kind.verdict) for kind in snapshot.tally}
+    if ResultStatus.FAILED in words:
+        return ResultStatus.FAILED
+    if still_open(snapshot) or judging(snapshot):
+        return ""
+    return ResultStatus.PASSED if words == {ResultStatus.PASSED} else ResultStatus.UNKNOWN
+
+
+def judging(snapshot: Snapshot) -> bool:
+    """Whether a result that is in may still get its verdict."""
+    return not snapshot.closed and any(
+        kind.state is State.COMPLETE and not kind.verdict for kind in snapshot.tally
+    )
+
+
+def plugins_reported(snapshot: Snapshot) -> float:
+    """Return the share of entries with a result, 0 to 1, four decimals; 1 for an empty plan."""
+    return share(counts(snapshot)["received"], len(snapshot.entries))
+
+
+def counts(snapshot: Snapshot) -> dict[str, int]:
+    """How many entries there are: all, and those that are decided, received, failed, unknown.
+
+    Failed are those whose result is missing or says so; a verdict Unknown counts only as unknown.
+    """
+    found = dict.fromkeys(("entries", "decided", "received", "failed", "unknown"), 0)
+    for (_, state, verdict), many in snapshot.tally.items():
+        word = _counted(state, verdict)
+        found["entries"] += many
+        found["decided"] += many * (state is not State.RUNNING)
+        found["received"] += many * (state is State.COMPLETE)
+        found["failed"] += many * (word == ResultStatus.FAILED)
+        found["unknown"] += many * (word == ResultStatus.UNKNOWN)
+    return found
+
+
+def _counted(state: State, verdict: str) -> str:
+    """What an entry counts as in the run's verdict."""
+    missing = state in (State.FAILED, State.TIMED_OUT)
+    return without_result(verdict) if missing else verdict

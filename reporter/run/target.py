@@ -5,7 +5,6 @@ another, and a redirect would turn a worker's PUT into a GET without body.
 """
 
 import re
-from collections.abc import Iterable
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -32,7 +31,6 @@ class Target(NamedTuple):
     subject: str
 
 
-_START = "/api/v1/"
 _ROUTES = {"results": Route.RESULTS, "progress": Route.PROGRESS, "health": Route.HEARTBEAT}
 _SUBJECTS = {
     Route.RESULTS: "result",
@@ -44,26 +42,10 @@ _ABSOLUTE = re.compile(r"https?://[^/?#]*", re.IGNORECASE)
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 
-class Targets:
-    """The targets of one plan, found without parsing; any other is parsed and not remembered.
-
-    Foreign targets would be remembered without limit.
-    """
-
-    def __init__(self, keys: Iterable[Key]) -> None:
-        self._keys = {_path_of_key(key): key for key in keys}
-
-    def find(self, raw: str) -> Target | None:
-        """Return what `parse_target` says of a raw request target."""
-        start, _, tail = raw.removeprefix(_START).partition("/")
-        route, key = _ROUTES.get(start), self._keys.get(tail)
-        if route is None or key is None or not raw.startswith(_START):
-            return parse_target(raw)
-        return Target(route, key, f"{_SUBJECTS[route]} {key}")
-
-
 def parse_target(raw: str) -> Target | None:
     """Return the route and key of a raw request target, None when there is no such path.
+
+    Nothing of it is remembered: those of strangers have no end.
 
     `raw` is as aiohttp gives it: UTF-8 with lone surrogates for other bytes. Everything before the
     names matches exactly, each name is percent-decoded once, a query is ignored.
@@ -100,12 +82,6 @@ def segment(raw: str) -> str | None:
     except UnicodeDecodeError:
         return None
     return None if text in ("", ".", "..") or "/" in text or "\0" in text else text
-
-
-def _path_of_key(key: Key) -> str:
-    """Return the end of a key's canonical paths; the names of a plan need no escapes."""
-    plugin, node = key
-    return f"global/{plugin}" if node == GLOBAL else f"by-node/{node}/{plugin}"
 
 
 def _printed(key: Key) -> str:

@@ -1,18 +1,20 @@
-"""A run as somebody outside reads it: the document of `/status`, its rows and counts.
+"""A run as somebody outside reads it: the document of `/status`, its rows, counts and remarks.
 
 Tolerant: the document may come from a newer aggregator, or be made from the annotations
-(`from_annotations.py`). Asking for it, and showing it, is not done here.
+(`pod_status.py`). Asking for it, and showing it, is not done here.
 """
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from enum import StrEnum
+from math import isfinite
+from typing import Any, Final, NoReturn
 
 from reporter.common.objects import items, number, section, text
 from reporter.run.plan import GLOBAL
-from reporter.run.pod_status import ReadOutcome, plain_json
 from reporter.run.results import NOT_PASSED, ResultStatus
-from reporter.run.state import Status
+from reporter.run.state import Status, Step
 from reporter.run.tar_upload import UploadState
 
 DECIDED: Final = frozenset({"complete", "failed", "timed_out"})
@@ -23,6 +25,18 @@ LAST: Final = frozenset({"complete", "failed"})
 COUNTS: Final = ("entries", "decided", "received", "failed", "unknown")
 
 Document = Mapping[str, Any]
+
+
+class ReadOutcome(StrEnum):
+    """How reading the status ended."""
+
+    OK = "ok"
+    UNREACHABLE = "unreachable"
+    FORBIDDEN = "forbidden"
+    NOT_FOUND = "not_found"
+    POD_NOT_RUNNING = "pod_not_running"
+    NO_STATUS = "no_status"
+    BAD_STATUS = "bad_status"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +61,8 @@ class Row:
     """One entry, ready to be shown.
 
     `heard` is the age of the last heartbeat in seconds, while one is expected. `share` is the
-    progress from 0 to 1 where both numbers are known.
+    progress from 0 to 1 where both numbers are known. `held_up` is why its Pod does not run, `pod`
+    the same in the cluster's words.
     """
 
     key: str
@@ -63,6 +78,8 @@ class Row:
     attempts: int | None
     size: int | None
     received: str
+    held_up: str
+    pod: str
 
     @property
     def decided(self) -> bool:
@@ -80,33 +97,34 @@ class Row:
         return not self.bad and self.result not in NOT_PASSED
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
-    """An open entry whose Pod waits for something; `text` says what, in the cluster's words."""
-
-    key: str
-    plugin: str
-    reason: str
-    text: str
-
-
 def read_document(data: bytes) -> Document | None:
     """Read the document of `/status`, maybe without its entries; None for anything else."""
-    try:
-        found = plain_json(data.decode())
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(found, dict) or found.get("status") not in tuple(Status):
-        return None
+    found = plain_object(data.decode(errors="replace"))
     plugins = found.get("plugins", [] if _told_counts(found) else None)
     whole = isinstance(plugins, list) and all(isinstance(entry, dict) for entry in plugins)
-    return found if whole else None
+    return found if whole and known_status(found) else None
+
+
+def plain_object(written: str) -> dict[str, Any]:
+    """Decode a JSON object; an empty one for anything else."""
+    try:
+        found = plain_json(written)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def known_status(found: Document) -> bool:
+    """Whether it tells the status of a run."""
+    return found.get("status") in tuple(Status)
 
 
 def rows(document: Document) -> Iterator[Row]:
     """Yield the entries in the order they come."""
     for entry in items(document, "plugins"):
-        progress = section(entry, "progress")
+        progress, pod = section(entry, "progress"), section(entry, "pod")
+        held_up = text(pod, "reason")
+        says = _joined(text(pod, "phase"), held_up, text(pod, "message")) if held_up else ""
         total, completed = number(progress, "total"), number(progress, "completed")
         plugin, node = text(entry, "name"), text(entry, "node")
         status = text(entry, "status")
@@ -120,10 +138,12 @@ def rows(document: Document) -> Iterator[Row]:
             share=_share(completed, total),
             heard=None if status in DECIDED else number(entry, "last-heartbeat"),
             stale=entry.get("stale") is True,
-            detail=_why(entry) or _pod_says(entry) or text(progress, "msg"),
+            detail=_why(entry) or says or text(progress, "msg"),
             attempts=number(entry, "attempts"),
             size=number(entry, "bytes"),
             received=text(entry, "received_at"),
+            held_up=held_up,
+            pod=says,
         )
 
 
@@ -197,8 +217,8 @@ def percent(document: Document) -> int:
 
 
 def _told_counts(document: Document) -> Mapping[str, int] | None:
-    told = section(document, "counts")
-    return told if all(number(told, name) is not None for name in COUNTS) else None
+    stated = section(document, "counts")
+    return stated if all(number(stated, name) is not None for name in COUNTS) else None
 
 
 def _why(entry: Mapping[str, Any]) -> str:
@@ -206,30 +226,11 @@ def _why(entry: Mapping[str, Any]) -> str:
     error = section(entry, "error")
     reason = text(entry, "reason") or text(error, "reason")
     message = text(entry, "message") or text(error, "text")
-    return ": ".join(filter(None, (reason, message)))
+    return _joined(reason, message)
 
 
-def _pod_says(entry: Mapping[str, Any]) -> str:
-    """Return what the Pod of an open entry waits for, in the cluster's words; empty if it runs."""
-    pod = section(entry, "pod")
-    reason, message = text(pod, "reason"), text(pod, "message")
-    if not reason:
-        return ""
-    return ": ".join(filter(None, (text(pod, "phase"), reason, message)))
-
-
-def held_up(document: Document) -> list[Held]:
-    """The open entries whose Pods do not run, or will not."""
-    return [
-        Held(
-            text(entry, "key"),
-            text(entry, "name"),
-            text(section(entry, "pod"), "reason"),
-            _pod_says(entry),
-        )
-        for entry in items(document, "plugins")
-        if _pod_says(entry)
-    ]
+def _joined(*words: str) -> str:
+    return ": ".join(filter(None, words))
 
 
 def _failures(progress: Mapping[str, Any]) -> int:
@@ -249,3 +250,107 @@ def _share(completed: int | None, total: int | None) -> float | None:
     if completed is None or not total or total < 0:
         return None
     return min(max(completed / total, 0.0), 1.0)
+
+
+def plain_json(written: str) -> Any:
+    """Decode JSON. Raises ValueError for anything else, and for numbers without a value.
+
+    NaN and infinity are no JSON, though Python reads and writes them.
+    """
+    return json.loads(written, parse_constant=_no_number, parse_float=_finite)
+
+
+def _no_number(written: str) -> NoReturn:
+    raise ValueError(f"not a number: {written}")
+
+
+def _finite(written: str) -> float:
+    found = float(written)
+    return found if isfinite(found) else _no_number(written)
+
+
+# -- remarks ---------------------------------------------------------------------------------------
+
+REMOVING: Final = "removing the plugins"
+FINISHING: Final = "finishing"
+UPLOADING: Final = "uploading the results"
+
+
+def ending(document: Document) -> str:
+    """Say what is done between the last decision and the end; else, or if it is not told, nothing.
+
+    The annotations do not tell of the launcher.
+    """
+    counted = counts(document)
+    if over(document) or counted["decided"] < counted["entries"]:
+        return ""
+    if text(section(document, "upload"), "state") == UploadState.UPLOADING:
+        return UPLOADING
+    if "launcher" not in document or section(document, "tar-info"):
+        return ""
+    match text(section(document, "launcher"), "step"):
+        case Step.REMOVING:
+            return REMOVING
+        case Step.DONE:
+            return FINISHING
+        case "" if text(document, "status") == Status.POST_PROCESSING:
+            return FINISHING
+        case _:
+            return ""
+
+
+def own_words(document: Document) -> list[str]:
+    """Say what the aggregator tells of itself: its own failure, and how the upload stands."""
+    error, upload = text(document, "error"), upload_words(document)
+    found = [f"the aggregator itself failed: {error}"] if error else []
+    return [*found, upload] if upload else found
+
+
+def upload_words(document: Document) -> str:
+    """Say how the upload of the results stands; nothing where none was asked for."""
+    upload = section(document, "upload")
+    host, error = text(upload, "host"), text(upload, "error")
+    match text(upload, "state"):
+        case UploadState.WAITING:
+            doubt = f"; this may fail: {error}" if error else ""
+            return f"the results will be uploaded to {host}{doubt}"
+        case UploadState.UPLOADING:
+            again = f"; it is tried again: {error}" if error else ""
+            return f"{UPLOADING} to {host}{again}"
+        case UploadState.UPLOADED:
+            return f"the results were uploaded to {host}"
+        case UploadState.FAILED:
+            return f"the results could not be uploaded to {host}: {error}"
+        case _:
+            return ""
+
+
+def hindrances(document: Document) -> list[str]:
+    """What the launcher has to say of the whole run: its trouble, what stays, who was left out."""
+    launcher = section(document, "launcher")
+    found = [trouble] if (trouble := launcher_trouble(document)) else []
+    found += [
+        f"{text(each, 'object')} could not be removed: {text(each, 'reason')}"
+        for each in items(launcher, "stays")
+    ]
+    found += [
+        f"plugin {text(each, 'name')} skips node {text(each, 'node')}: {text(each, 'reason')}"
+        for each in items(document, "skipped")
+    ]
+    return found
+
+
+def launcher_trouble(document: Document) -> str:
+    """Say what holds the launcher up, and since when; nothing where nothing does."""
+    trouble = section(document, "launcher", "degraded")
+    since, reason = text(trouble, "since")[:19], text(trouble, "reason")
+    return f"the launcher has been blocked since {since}Z: {reason}" if reason else ""
+
+
+def launcher_at_work(document: Document) -> bool:
+    """Whether there is a launcher that has not ended and that nothing holds up.
+
+    One that has ended tells of no trouble, whether it was over or not.
+    """
+    step = text(section(document, "launcher"), "step")
+    return step not in ("", Step.DONE) and not launcher_trouble(document)

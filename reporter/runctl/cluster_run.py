@@ -16,10 +16,9 @@ from reporter.cli.exits import CannotTell
 from reporter.common.objects import Object, View, items, number, section, text
 from reporter.common.text import clean
 from reporter.errors import Forbidden, KubeError, NotFound
-from reporter.run.from_annotations import of_reading
 from reporter.run.names import RUN_LABEL, is_run_name, selector
-from reporter.run.pod_status import Reading, ReadOutcome
-from reporter.run.view import Look
+from reporter.run.pod_status import Reading, of_reading
+from reporter.run.view import Look, ReadOutcome
 from reporter.runctl.objects import PLAN
 from reporter.runctl.remove import RightsElsewhere
 from reporter.runctl.run_status import find_aggregator, read_run_status

@@ -15,8 +15,8 @@ from reporter.cli.exits import CannotTell, Unusable
 from reporter.common.objects import items, number, section, text
 from reporter.errors import Forbidden, KubeError, NotFound
 from reporter.run.connection_file import ConnectionFile, UnusableFile
-from reporter.run.duration import longest
-from reporter.run.pod_status import ReadOutcome
+from reporter.run.spec import longest
+from reporter.run.view import ReadOutcome
 from reporter.runctl.connection_file import (
     create_connection,
     own_place,

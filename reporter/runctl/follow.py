@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING, Final
 from reporter.cli.exits import FAILED, GOOD, TIME_OVER, CannotTell
 from reporter.cli.output import tell
 from reporter.cli.table import Bar
-from reporter.run.pod_status import ReadOutcome
-from reporter.run.remarks import ending
 from reporter.run.view import (
     Document,
     Look,
+    ReadOutcome,
     Row,
     counts,
+    ending,
     failed,
-    held_up,
     over,
     passed,
     rows,
@@ -161,14 +160,14 @@ class HeldUp:
 
     def see(self, document: Document) -> list[str]:
         """Return the new lines."""
-        now, found = self._clock(), held_up(document)
+        now, found = self._clock(), [row for row in rows(document) if row.held_up]
         self._since = {each.key: self._since.get(each.key, now) for each in found}
         lines = []
         for each in found:
-            what = each.plugin, each.reason
+            what = each.plugin, each.held_up
             if now >= self._since[each.key] + STANDS and what not in self._told:
                 self._told.add(what)
-                lines.append(f"{each.key}: {each.text}")
+                lines.append(f"{each.key}: {each.pod}")
         return lines
 
 

@@ -7,11 +7,11 @@ Objects that belong together have the run's labels.
 import base64
 import json
 from collections.abc import Iterator, Mapping
-from functools import cache
 from typing import Any, Final
 
 from reporter.common.objects import Object, View, section, text
 from reporter.launch.job import secret_names
+from reporter.launch.manifest import Values, filled
 from reporter.run import names
 from reporter.run.plan import Key, plan_document
 from reporter.run.spec import launch_document
@@ -25,9 +25,6 @@ PLAN: Final = "ConfigMap"
 _NOT_NAMESPACED: Final = frozenset({"Namespace", "ClusterRole", "ClusterRoleBinding"})
 _SERVICES: Final = {"nodeport": "NodePort", "loadbalancer": "LoadBalancer", "": None}
 _MOST_RESTARTS: Final = 2**31 - 1  # also of containers
-_LEFT_OUT: Final = object()
-
-Values = Mapping[str, Any]
 
 
 def namespace_of(found: Object, namespace: str) -> str | None:
@@ -51,11 +48,11 @@ def created_by(found: Object) -> str:
 def objects(spec: RunSpec) -> list[dict[str, Any]]:
     """Return what is to be created, in this order: the ConfigMap is the lock on the name."""
     values = _values(spec)
-    (pod,) = _filled("aggregator-pod.yaml", values)
+    (pod,) = filled("reporter.runctl", "aggregator-pod.yaml", values)
     return [
-        *_filled("run.yaml", values),
+        *filled("reporter.runctl", "run.yaml", values),
         *map(dict, spec.extra),
-        *_filled("aggregator.yaml", {**values, "pod": pod}),
+        *filled("reporter.runctl", "aggregator.yaml", {**values, "pod": pod}),
     ]
 
 
@@ -161,36 +158,3 @@ def _upload(upload: UploadTo | None) -> dict[str, str] | None:
 
 def _encoded(data: Mapping[str, bytes]) -> dict[str, str]:
     return {name: base64.b64encode(each).decode("ascii") for name, each in data.items() if each}
-
-
-def _filled(name: str, values: Values) -> list[dict[str, Any]]:
-    """Return the objects of a manifest."""
-    filled = (_fill(each, values) for each in _manifest(name))
-    return [each for each in filled if each is not _LEFT_OUT]
-
-
-@cache
-def _manifest(name: str) -> list[Any]:
-    # Here, because most commands create nothing.
-    from importlib.resources import files
-
-    import yaml
-
-    found = files("reporter.runctl").joinpath("manifests", name).read_text(encoding="utf-8")
-    return list(yaml.safe_load_all(found))
-
-
-def _fill(part: Any, values: Values) -> Any:
-    """Put values in the place of `$name`: only whole scalars, so nothing has to be quoted."""
-    if isinstance(part, dict):
-        if "$if" in part and not values[part["$if"]]:
-            return _LEFT_OUT
-        found = {key: _fill(each, values) for key, each in part.items() if key != "$if"}
-        return {key: each for key, each in found.items() if each is not _LEFT_OUT}
-    if isinstance(part, list):
-        filled = [_fill(each, values) for each in part]
-        return [each for each in filled if each is not _LEFT_OUT] or _LEFT_OUT
-    if isinstance(part, str) and part.startswith("$"):
-        value = values[part[1:]]
-        return _LEFT_OUT if value is None else value
-    return part

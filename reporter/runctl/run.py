@@ -17,8 +17,8 @@ from reporter.cli.output import tell
 from reporter.common.objects import Object, View
 from reporter.errors import Forbidden, NotFound
 from reporter.run.definition import Definition
-from reporter.run.destination import read_destination
 from reporter.run.names import is_run_name
+from reporter.run.tar_upload import read_destination
 from reporter.run.view import Document, over, uploaded
 from reporter.runctl import expose, run_options, wait
 from reporter.runctl.cluster_run import Launched, has_plan, place_words, run_there

@@ -18,11 +18,10 @@ from reporter.cli.options import count, image_argument, length, size
 from reporter.common.objects import items, text
 from reporter.errors import Forbidden
 from reporter.run.definition import Definition
-from reporter.run.destination import LONGEST_URL, expires_too_soon, read_destination
-from reporter.run.duration import longest
 from reporter.run.nodes import Selected, select
 from reporter.run.plan import DEFAULT_TIMEOUT, LONGEST_TIMEOUT
-from reporter.run.spec import MOST_NODES_AT_ONCE, Launch
+from reporter.run.spec import MOST_NODES_AT_ONCE, Launch, longest
+from reporter.run.tar_upload import LONGEST_URL, expires_too_soon, read_destination
 from reporter.runctl import expose
 from reporter.runctl.definitions import definition_options
 from reporter.runctl.spec import (

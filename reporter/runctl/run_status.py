@@ -5,14 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 from reporter.errors import Forbidden, KubeError, NoAggregatorPod, NotFound
 from reporter.run.names import selector
-from reporter.run.pod_status import (
-    LABELS,
-    Reading,
-    ReadOutcome,
-    newest_first,
-    pick_pod,
-    read_status,
-)
+from reporter.run.pod_status import LABELS, Reading, newest_first, pick_pod, read_status
+from reporter.run.view import ReadOutcome
 
 if TYPE_CHECKING:
     from reporter.kube.api import KubeApi

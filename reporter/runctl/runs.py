@@ -15,9 +15,8 @@ from reporter.cli.output import tell
 from reporter.cli.table import table, terminal_columns
 from reporter.common.objects import View, text
 from reporter.errors import Forbidden, NotFound
-from reporter.run.from_annotations import of_reading
 from reporter.run.names import PART_OF, RUN_LABEL
-from reporter.run.pod_status import newest_first, read_status
+from reporter.run.pod_status import newest_first, of_reading, read_status
 from reporter.run.view import Document, counts
 from reporter.runctl.cluster_run import NO_POD, place_words
 from reporter.runctl.objects import PLAN

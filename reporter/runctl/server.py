@@ -19,9 +19,8 @@ from urllib.parse import SplitResult, urlsplit
 from reporter import __version__
 from reporter.common.objects import text
 from reporter.common.text import clean, is_host
-from reporter.run.pod_status import ReadOutcome
 from reporter.run.status import API_VERSION
-from reporter.run.view import Look, read_document
+from reporter.run.view import Look, ReadOutcome, read_document
 
 _CONNECT: Final = 5.0  # seconds for TCP and TLS
 ANSWER: Final = 10.0  # seconds for an answer that is kept in memory

@@ -7,8 +7,20 @@ from reporter.cli import output as show
 from reporter.cli.table import paint, table, terminal_columns
 from reporter.common.objects import section, text
 from reporter.common.text import clean
-from reporter.run.remarks import ending, hindrances, own_words
-from reporter.run.view import Document, Row, counts, empty, failed, over, passed, percent, rows
+from reporter.run.view import (
+    Document,
+    Row,
+    counts,
+    empty,
+    ending,
+    failed,
+    hindrances,
+    over,
+    own_words,
+    passed,
+    percent,
+    rows,
+)
 
 _SAID = 5  # lines about what hinders the run
 _NARROW = ("PLUGIN", "NODE", "STATUS", "RESULT", "PROGRESS", "SEEN", "DETAIL")

@@ -11,8 +11,17 @@ from reporter.cli.output import tell
 from reporter.cli.table import cut, redraws, terminal_columns, terminal_lines, width
 from reporter.common.objects import stamp
 from reporter.common.text import clean
-from reporter.run.remarks import hindrances, launcher_at_work, launcher_trouble, own_words
-from reporter.run.view import Document, Look, Row, over, rows
+from reporter.run.view import (
+    Document,
+    Look,
+    Row,
+    hindrances,
+    launcher_at_work,
+    launcher_trouble,
+    over,
+    own_words,
+    rows,
+)
 from reporter.runctl import origin
 from reporter.runctl.follow import Deadline, Looks, delivery_option, exit_code
 from reporter.runctl.origin import Origin

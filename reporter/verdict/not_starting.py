@@ -1,7 +1,7 @@
 """Why the adapter does not start: the kubelet's waiting reasons, as rows of the contract."""
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from reporter.common.text import clean
 from reporter.verdict.facts import Pod, Terminated, Waiting
@@ -41,12 +41,17 @@ _BACK_OFF = re.compile(r'Back-off pulling image "[^"]*"(?:: (?P<reason>[A-Za-z]+
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """Trouble with starting a container, for one row."""
+    """Trouble with starting a container, for one row.
+
+    `reason` and `message` are those in the text; no reason where an init container has failed.
+    """
 
     row: str  # W1, W2 or W3
     text: str
     at_once: bool = False
     back_off: bool = False  # the kubelet only repeats that it waits, the cause was shown before
+    reason: str = field(default="", compare=False)
+    message: str = field(default="", compare=False)
 
 
 def trouble_of(pod: Pod) -> Trouble | None:
@@ -73,7 +78,7 @@ def trouble_of(pod: Pod) -> Trouble | None:
 
 def not_started(name: str, run: Terminated) -> Trouble | None:
     """Return W3 if the runtime could not start the adapter's process."""
-    return Trouble("W3", f"container {name!r}: {_said(run)}") if run.never_started else None
+    return _ended(f"container {name!r}: ", run) if run.never_started else None
 
 
 def _blocked(pod: Pod) -> Trouble | None:
@@ -88,7 +93,7 @@ def _blocked(pod: Pod) -> Trouble | None:
     ended = container.state if isinstance(container.state, Terminated) else container.last
     if ended is None or ended.exit_code == 0:
         return None
-    return Trouble("W3", f"{prefix}{_said(ended)}")
+    return _ended(prefix, ended)
 
 
 def _brief(state: Waiting) -> Waiting:
@@ -114,14 +119,15 @@ def _waiting(state: Waiting, prefix: str) -> Trouble | None:
         back_off = found["reason"] is None
         reason, message = found["reason"] or reason, message[found.end() :] or message
     text = f"{prefix}{reason}: {message}" if message else f"{prefix}{reason}"
-    return Trouble(row, text, at_once=state.reason in AT_ONCE, back_off=back_off)
+    return Trouble(row, text, state.reason in AT_ONCE, back_off, reason, message)
 
 
-def _said(run: Terminated) -> str:
+def _ended(prefix: str, run: Terminated) -> Trouble:
     """Return what is known of a run that ended: the runtime's message if it never started."""
     if run.never_started:
-        cause, message = run.reason, run.message
-    else:
-        cause = f"exited with code {run.exit_code}: {run.reason}"
-        message = clean(run.message, OWN_WORDS)
-    return f"{cause}: {message}" if message else cause
+        said = f"{run.reason}: {run.message}" if run.message else run.reason
+        return Trouble("W3", f"{prefix}{said}", reason=run.reason, message=run.message)
+    message = clean(run.message, OWN_WORDS)
+    said = f"exited with code {run.exit_code}: {run.reason}"
+    said = f"{said}: {message}" if message else said
+    return Trouble("W3", f"{prefix}{said}", message=said)

@@ -18,11 +18,11 @@ from reporter.common.metrics import Page
 from reporter.ledger.blobs import BlobStore
 from reporter.ledger.layout import Layout
 from reporter.results.process import Judge
-from reporter.run.launcher_status import LauncherShown, PodShown, Step
 from reporter.run.plan import Key, parse_plan
 from reporter.run.progress import Progress
 from reporter.run.record import Cause, Failure, Rank, Record
-from reporter.run.upload_head import Meta
+from reporter.run.state import LauncherState, PodState, Step
+from reporter.run.upload import Meta
 from tests.aggregators.listening import limited, listening
 from tests.aggregators.stores import QuickStore
 from tests.browser.webdriver import Browser
@@ -185,11 +185,11 @@ class Stage:
             failure = Failure("final", time.time(), text, cause, reason)
             self.call(self.store.mark_failed(key, failure))
 
-    def launch(self, step: Step, *, pods: Mapping[Key, PodShown] | None = None, **how: Any) -> None:
+    def launch(self, step: Step, *, pods: Mapping[Key, PodState] | None = None, **how: Any) -> None:
         """Let the launcher show how far it is."""
 
         async def shown() -> None:
-            self.store.show_launch(pods or {}, LauncherShown(step, **how))
+            self.store.show_launch(pods or {}, LauncherState(step, **how))
 
         self.call(shown())
 

@@ -8,10 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from reporter.run.launcher_status import LauncherTrouble, PodShown, Step
 from reporter.run.plan import Key
 from reporter.run.record import Cause
-from reporter.run.state import Phase, Tar
+from reporter.run.state import LauncherTrouble, Phase, PodState, Step, Tar
 from reporter.run.tar_upload import TarUpload, UploadState
 from tests.aggregators.served import Aggregator, plan
 from tests.browser.stage import LINK, PLUGINS, ROWS, Stage, opened, rehearse
@@ -104,7 +103,7 @@ def test_the_end_comes_between_two_frames(browser, stage):
 def test_what_the_launcher_shows(browser):
     """Who is skipped, what a Pod waits for, what holds the launcher up, and how the run ends."""
     skipped = [{"node": "win1", "reason": "not Linux"}]
-    pending = PodShown("e2e-x", "node1", "Pending", "ErrImagePull", "not found", 1.0, 0)
+    pending = PodState("e2e-x", "node1", "Pending", "ErrImagePull", "not found", 1.0, 0)
     with Stage([{**SMALL[0], "skipped": skipped}]) as launched:
         launched.launch(Step.WATCHING, pods={E2E: pending})
         opened(browser, launched.url, 1)

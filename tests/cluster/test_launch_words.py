@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from reporter.launch.job import job
-from reporter.launch.seen import Hindrance, read_event, read_pod
+from reporter.launch.seen import Row, read_event, read_pod
 from reporter.run.definition import Definition
 from reporter.run.names import entry_name
 from reporter.run.plan import Key, Plugin
@@ -118,26 +118,26 @@ def spoken(pods: Any) -> bool:
 
 
 NODES = {
-    "it is gone": ("gone", {}, Hindrance.NODE),
+    "it is gone": ("gone", {}, Row.NODE),
     "it is cordoned, which the plugin does not tolerate": (
         "cordoned",
         {"tolerations": ALONE},
-        Hindrance.NODE,
+        Row.NODE,
     ),
     "it has no room": (
         "free",
         {"container": {"resources": {"requests": {"cpu": "64"}}}},
-        Hindrance.SCHEDULING,
+        Row.SCHEDULING,
     ),
     "its labels do not fit any more": (
         "free",
         {"nodeSelector": {"disk": "ssd"}},
-        Hindrance.SCHEDULING,
+        Row.SCHEDULING,
     ),
     "a claim is missing": (
         "free",
         {"volumes": [{"name": "x", "persistentVolumeClaim": {"claimName": "absent"}}]},
-        Hindrance.SCHEDULING,
+        Row.SCHEDULING,
     ),
 }
 
@@ -149,7 +149,7 @@ def test_the_node_of_an_entry(scheduled: ControlPlane, there: str, case: Any) ->
 
     pod = seen_pod(scheduled, Key("disk", node), there, **spec)
 
-    assert ("Unschedulable", kind) == (pod.trouble.reason, pod.trouble.kind), pod.trouble
+    assert ("Unschedulable", kind) == (pod.trouble.reason, pod.trouble.row), pod.trouble
     assert f"Pod {pod.name} is pending: it cannot be scheduled (0/3 " in pod.trouble.text
 
 
@@ -166,7 +166,7 @@ def test_a_plugin_that_tolerates_everything_is_scheduled(
 def test_a_plugin_for_the_whole_cluster_finds_no_node(scheduled: ControlPlane, there: str) -> None:
     pod = seen_pod(scheduled, Key("check", "global"), there, nodeSelector={"disk": "ssd"})
 
-    assert Hindrance.SCHEDULING == pod.trouble.kind
+    assert Row.SCHEDULING == pod.trouble.row
 
 
 REFUSED: dict[str, tuple[dict[str, str], dict[str, str], dict[str, Any], str]] = {
@@ -202,4 +202,4 @@ def test_a_pod_is_refused(scheduled: ControlPlane, case: Any) -> None:
     refusal = read_event(shown["items"][0])
     assert refusal is not None
     assert accepted["metadata"]["uid"] == refusal.job_uid
-    assert words in refusal.text
+    assert words in refusal.message

@@ -22,7 +22,7 @@ from reporter.launch.seen import (
     read_job,
     read_pod,
 )
-from reporter.launch.world import Decision, Memory, Run, World
+from reporter.launch.world import Decision, Denial, Memory, Run, World
 from reporter.run.entry import Entry, due, fail, next_due, receive, start
 from reporter.run.entry import launch as launched
 from reporter.run.names import entry_name
@@ -223,8 +223,7 @@ class Shell:
     def _forget(self) -> None:
         self.memory = Memory()
         self.taken: set[Key] = set()
-        self.denied: dict[str, str] = {}
-        self.found: set[str] = set()
+        self.denied: dict[str, Denial] = {}
         # A new process cannot know which of its Secrets are there.
         self.secrets = {
             secret_name(self.run.name, plugin, key)
@@ -308,8 +307,6 @@ class Shell:
         self._dice.shuffle(names)
         for name in names:
             job, pod, refusal = self._read.get(name, (None, None, None))
-            if job is None and name in self.found:
-                job = self._values(objects[name])[0]  # what was asked for is known at once
             if job is not None:
                 jobs[name] = job
             if pod is not None:
@@ -394,10 +391,10 @@ class Shell:
         ), f"{key} was created before its turn"
         answer = self.cluster.create(key)
         self._answered()
-        if answer == "AlreadyExists":
-            self.found.add(name)
-        elif answer:
-            self.denied[name] = answer
+        if answer == "AlreadyExists" and name in self.cluster.strangers:
+            self.denied[name] = Denial("NameTaken", answer)
+        elif answer and answer != "AlreadyExists":
+            self.denied[name] = Denial("JobRefused", answer)
         else:
             self._stored(key)
 

@@ -11,8 +11,7 @@ import pytest
 from reporter.collect.host.compare import differences, lines, read_facts_file
 from reporter.collect.snapshot.redact import redact, redact_text
 from reporter.results.run_results import read_tree
-from reporter.run.destination import expires_too_soon, read_destination
-from reporter.run.tar_upload import error_code
+from reporter.run.tar_upload import error_code, expires_too_soon, read_destination
 from reporter.runctl.snapshot_index import index_lines
 from reporter.untar import BadArchive, Caps, check
 from tests.archives import tars

@@ -192,7 +192,7 @@ def test_the_order_in_which_objects_are_seen_makes_no_difference(data, seen):
             *map(sorted, sets),
             made.fail,
             made.start,
-            made.shown,
+            made.pods,
             made.next_look,
             made.through,
         )

@@ -11,8 +11,7 @@ from reporter.run.progress import (
     KEY_BYTES,
     TEXT_BYTES,
     Progress,
-    Sent,
-    Taken,
+    StoredProgress,
     UpdateId,
     combine,
     fitting,
@@ -90,10 +89,11 @@ def test_an_update_that_is_told_again_changes_nothing(journal, data):
         sent.append((epoch, seq, update))
         again = data.draw(st.lists(st.sampled_from(sent), max_size=2))
         for each_epoch, each_seq, each in [(epoch, seq, update), *again]:
-            stored, taken = take(stored, each, UpdateId(each_epoch, each_seq), START)
+            new = take(stored, each, UpdateId(each_epoch, each_seq), START)
             newer = last is None or each_epoch != last[0] or each_seq > last[1]
             fresh = each_epoch not in replaced and newer
-            assert (Taken.APPLIED if fresh else Taken.STALE) is taken
+            assert fresh is (new is not None)
+            stored = new or stored
             if fresh:
                 if last is not None and last[0] != each_epoch:
                     replaced.add(last[0])
@@ -117,7 +117,7 @@ def test_texts_are_bounded_and_counts_are_not(first, second):
     texts = (stored.msg, *stored.failures, *stored.errors)
     assert KEY_BYTES >= sum(len(text.encode()) for text in texts)
     assert stored.failures_total >= len(stored.failures)
-    sent = Sent(stored, START)
+    sent = StoredProgress(stored, START)
     left = fitting(sent, 0)
     assert footprint(left) <= footprint(sent)
     counts = (stored.completed, stored.total, stored.failures_total)

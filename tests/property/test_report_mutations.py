@@ -4,8 +4,7 @@ import pytest
 import yaml
 
 from reporter.results.items import lines
-from reporter.run.counting import verdict_of
-from reporter.run.results import ResultStatus
+from reporter.run.results import ResultStatus, verdict_of
 from tests.property.damaged import mutations
 from tests.unit.results.scene import read
 

@@ -20,15 +20,13 @@ from reporter.run.entry import (
     returned,
     start,
 )
-from reporter.run.from_annotations import of_reading
 from reporter.run.heartbeats import Beat, beaten, heard, lost, shifted
 from reporter.run.plan import Key, Plan, Plugin, parse_plan, plan_document
-from reporter.run.pod_status import pick_pod, read_status
-from reporter.run.progress import Sent, combine
+from reporter.run.pod_status import of_reading, pick_pod, read_status
+from reporter.run.progress import StoredProgress, combine
 from reporter.run.progress_body import INT64_MAX
 from reporter.run.record import Cause, Failure, Rank, Record
-from reporter.run.results import counts
-from reporter.run.state import Phase, Snapshot, Status, final, percent_complete, run_status
+from reporter.run.state import Phase, Snapshot, Status, counts, final, percent_complete, run_status
 from reporter.run.upload import UploadOutcome
 from reporter.run.view import counts_of, rows
 from tests.property.run_facts import START, json_values, tried, updates
@@ -131,7 +129,7 @@ PLAN = Plan("r1", (Plugin("e2e"), Plugin("sysd", NODES)))
 
 
 sent_progress = st.builds(
-    Sent,
+    StoredProgress,
     st.builds(
         lambda update, failures, errors: combine(
             None, replace(update, failures_total=failures, errors_total=errors)

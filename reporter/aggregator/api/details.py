@@ -15,8 +15,7 @@ from reporter.results.items import from_record
 from reporter.run.entry import Entry
 from reporter.run.plan import Key
 from reporter.run.record import Rank
-from reporter.run.results import result_counts, result_status, why
-from reporter.run.state import Snapshot
+from reporter.run.state import Snapshot, result_counts, result_status, why
 from reporter.run.target import segment
 
 _OPEN: Final = answers.text(404, "there is no result yet")

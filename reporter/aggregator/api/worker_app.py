@@ -17,11 +17,10 @@ from reporter.aggregator.server.observer import Observer
 from reporter.aggregator.server.tls_protocol import peer_of
 from reporter.common.defaults import ADAPTER_RESULT
 from reporter.ledger import Store
-from reporter.run.identity import Identity, identity_of
+from reporter.run.names import Identity, identity_of
 from reporter.run.plan import Key, Plan
-from reporter.run.target import Route, Target, Targets
-from reporter.run.upload import UploadConclusion, UploadOutcome
-from reporter.run.upload_head import Meta, declared_digest, filename_of
+from reporter.run.target import Route, Target, parse_target
+from reporter.run.upload import Meta, UploadConclusion, UploadOutcome, declared_digest, filename_of
 
 _METHODS = {Route.RESULTS: "PUT", Route.PROGRESS: "POST", Route.HEARTBEAT: "GET"}
 _NOT_ALLOWED = {route: Answer(405, b"", (("Allow", method),)) for route, method in _METHODS.items()}
@@ -78,7 +77,6 @@ class WorkerApp:
     ) -> None:
         self._store, self._run, self._keys = store, plan.run, frozenset(plan.keys)
         self._observer, self._clock = observer, clock
-        self._targets = Targets(plan.keys)
         self._intake = intake
         self._progress = ProgressUpdates(store, intake.free_for, clock=clock, now=now)
         self._heartbeats = Heartbeats(store, interval, clock)
@@ -86,7 +84,7 @@ class WorkerApp:
     async def __call__(self, request: web.BaseRequest) -> Answer:
         """Answer one request."""
         began = self._clock()
-        target = self._targets.find(request.raw_path)
+        target = parse_target(request.raw_path)
         if target is None:
             route, answer = "other", answers.NOT_FOUND
         else:

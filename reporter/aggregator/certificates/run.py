@@ -31,7 +31,7 @@ from reporter.pki.issuing import (
     key_pem,
     server_names,
 )
-from reporter.run.identity import ANY_NODE, client_uri
+from reporter.run.names import ANY_NODE, client_uri
 from reporter.run.plan import LONGEST_TIMEOUT, Key, Plan
 
 LONGER = 3600.0  # after the last timeout: retries, late results, the last answers

@@ -23,8 +23,7 @@ from reporter.run.error_report import (
 from reporter.run.plan import Plugin
 from reporter.run.record import Cause, Rank, Record, ResultVerdict, with_verdict
 from reporter.run.results import ResultStatus
-from reporter.run.upload import UploadEnded, UploadOutcome
-from reporter.run.upload_head import Meta
+from reporter.run.upload import Meta, UploadEnded, UploadOutcome
 from reporter.untar import Caps, NotTar, check
 from reporter.verdict.adapter_files import MAX_RESULT_BYTES, decode_result
 

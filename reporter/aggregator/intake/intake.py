@@ -29,8 +29,14 @@ from reporter.run.entry import receive
 from reporter.run.plan import Key, Plan
 from reporter.run.record import Failure, Rank, Record
 from reporter.run.state import Phase, Snapshot
-from reporter.run.upload import Allowance, Upload, UploadConclusion, UploadEnded, UploadOutcome
-from reporter.run.upload_head import Meta
+from reporter.run.upload import (
+    Allowance,
+    Meta,
+    Upload,
+    UploadConclusion,
+    UploadEnded,
+    UploadOutcome,
+)
 from reporter.untar import BadArchive
 
 PIECE: Final = 256 * 1024  # bytes of one body in memory; also what is written and hashed at once

@@ -16,13 +16,12 @@ from reporter.ledger.documents import KeptDocuments
 from reporter.ledger.layout import Layout
 from reporter.results.child import Judgement, Task
 from reporter.results.process import USED_UP, Budget, Judge, JudgingStopped
-from reporter.run.counting import verdict_of
 from reporter.run.entry import State, unjudged
 from reporter.run.error_report import INVALID, NO_RESULTS, UNREAD
 from reporter.run.plan import Key, Plan
 from reporter.run.record import Record, ResultVerdict
-from reporter.run.results import ResultStatus, judging
-from reporter.run.state import Snapshot
+from reporter.run.results import ResultStatus, verdict_of
+from reporter.run.state import Snapshot, judging
 
 _AT_ONCE: Final = 2
 _TRIES: Final = 5

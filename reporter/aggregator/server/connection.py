@@ -21,7 +21,7 @@ from reporter.aggregator import limits
 from reporter.aggregator.server import answers, heads
 from reporter.aggregator.server.answers import Answer
 from reporter.aggregator.server.observer import Observer
-from reporter.run.identity import Identity
+from reporter.run.names import Identity
 
 SENDER_LOOK = 5.0  # seconds between looks at the sender of a body that waits
 BODY_BUFFER = 64 * 1024  # a body that nobody reads is held back at twice this

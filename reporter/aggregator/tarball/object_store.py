@@ -21,9 +21,16 @@ from reporter.errors import MissingFile, ReporterError, SettingsError
 from reporter.link.connection import Connection, Dial, NoAnswer, TimeLimits
 from reporter.link.messages import Request
 from reporter.run.clock import RunClock
-from reporter.run.destination import LONGEST_URL, Destination, read_destination
 from reporter.run.state import Tar
-from reporter.run.tar_upload import LARGEST, PutOutcome, error_code, put_outcome
+from reporter.run.tar_upload import (
+    LARGEST,
+    LONGEST_URL,
+    Destination,
+    PutOutcome,
+    error_code,
+    put_outcome,
+    read_destination,
+)
 
 _PIECE: Final = 256 * 1024
 LIMITS: Final = TimeLimits(connect=10.0, handshake=10.0, silence=300.0)

@@ -29,11 +29,10 @@ from reporter.results.items import (
     unread_item,
 )
 from reporter.results.process import USED_UP, Budget, Judge
-from reporter.run.counting import count_in, custom
 from reporter.run.error_report import INVALID, NO_RESULTS, UNREAD
 from reporter.run.plan import Plugin
 from reporter.run.record import TIMEOUTS, Rank, Record
-from reporter.run.results import ResultStatus, without_result
+from reporter.run.results import ResultStatus, count_in, custom, without_result
 from reporter.run.state import Snapshot
 
 RESULTS: Final = b"sonobuoy_results.yaml"

@@ -28,9 +28,8 @@ from reporter.errors import SettingsError
 from reporter.ledger import Store
 from reporter.link import TimeLimits
 from reporter.run.clock import RunClock
-from reporter.run.destination import expires_too_soon
 from reporter.run.state import Phase, Tar
-from reporter.run.tar_upload import TarUpload, UploadState, too_large
+from reporter.run.tar_upload import TarUpload, UploadState, expires_too_soon, too_large
 
 _REACHED_WITHIN: Final = 30.0  # seconds: a new Pod's network and name service may need some
 _FIRST_DELAY, _LONGEST_DELAY = 2.0, 60.0  # seconds between two tries

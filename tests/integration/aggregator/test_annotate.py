@@ -14,7 +14,7 @@ from reporter.kube.api import KubeApi
 from reporter.run.annotation import RUN_ANNOTATION, STATUS_ANNOTATION, annotations
 from reporter.run.entry import Entry
 from reporter.run.plan import Key, Plan, Plugin
-from reporter.run.progress import Progress, Sent
+from reporter.run.progress import Progress, StoredProgress
 from reporter.run.record import Rank, Record
 from reporter.run.state import Phase, Snapshot, Tar
 from tests.fakekube import Answer, FakeKube, Hang, make_job, make_pod
@@ -60,7 +60,7 @@ class Bench:
         self.run = replace(self.run, revision=self.run.revision + 1, **fields)
 
     def tell(self, message: str) -> None:
-        self.change(progress={E2E: Sent(Progress(msg=message), at=3.0)})
+        self.change(progress={E2E: StoredProgress(Progress(msg=message), at=3.0)})
 
     def finish(self) -> None:
         self.change(entries={key: Entry(key, record=RESULT) for key in PLAN.keys})

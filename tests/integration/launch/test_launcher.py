@@ -15,9 +15,9 @@ from reporter.errors import Unavailable
 from reporter.launch import cleanup, decide, launcher
 from reporter.pki.issuing import CertificateError
 from reporter.run.entry import State
-from reporter.run.launcher_status import LauncherTrouble, Step
-from reporter.run.names import entry_name
+from reporter.run.names import annotations, entry_name
 from reporter.run.record import Cause, Failure
+from reporter.run.state import LauncherTrouble, Step
 from tests.fakekube import Answer, FakeKube, Rule
 from tests.fakekube.store import stamp
 from tests.integration.launch.cluster import ends, runs, unscheduled, waits
@@ -262,7 +262,7 @@ async def test_a_secret_is_deleted_before_its_pod_has_mounted_it(
     one: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """L10: the Pod would wait for ever; the Secret is made again."""
-    monkeypatch.setattr("reporter.launch.mounting.MOUNTED", 0.2)
+    monkeypatch.setattr("reporter.launch.decide.MOUNTED", 0.2)
     monkeypatch.setattr("reporter.launch.requests._CHECK", 0.2)
     one.cluster.fates["check"] = waits("ContainerCreating")
     one.passes = lambda key: False
@@ -284,7 +284,7 @@ async def test_the_right_to_see_a_secret_is_taken_away_and_given_back(
     one: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """L10: named; it is tried again by its own back-off, not only when the next look is due."""
-    monkeypatch.setattr("reporter.launch.mounting.MOUNTED", 0.2)
+    monkeypatch.setattr("reporter.launch.decide.MOUNTED", 0.2)
     monkeypatch.setattr("reporter.launch.requests._CHECK", 1e9)
     one.cluster.fates["check"] = waits("ContainerCreating")
     one.passes = lambda key: False
@@ -311,6 +311,22 @@ async def test_a_name_is_taken_by_a_stranger(one: World) -> None:
     assert [CHECK_JOB] == one.names("Secret")
     assert {"a": "Yg=="} == one.fake.store.get("Secret", "default", CHECK_JOB)["data"]
     assert [] == one.made("Job")
+
+
+@on_loop
+async def test_a_job_has_the_name_of_ours(one: World) -> None:
+    """L6: the same; what nobody knows of the run's is not removed at its end."""
+    one.passes = lambda key: False
+    said = {"labels": {}, "annotations": annotations(CHECK)}
+    template = {"metadata": said, "spec": {"containers": [{"name": "main"}]}}
+    metadata = {**said, "name": CHECK_JOB, "namespace": "default"}
+    one.fake.store.create("Job", {"metadata": metadata, "spec": {"template": template}})
+    async with one.begun():
+        await one.until(lambda: one.launcher.through)
+        record = one.entry(CHECK).record
+        assert (Cause.START_FAILED, "NameTaken") == (record.cause, record.reason)
+        assert f"Job {CHECK_JOB} exists already" in record.text
+    assert [CHECK_JOB] == one.names("Job")
 
 
 @on_loop

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from reporter.common import log
-from reporter.errors import NotFound
 from reporter.launch.logs import Logs
 from tests.fakekube import Answer, FakeKube, Hang, Reset, make_job, make_pod
 from tests.kube_client import connect
@@ -123,83 +122,37 @@ def test_a_log_that_cannot_be_read_is_tried_again(scene: Scene, fault: Any) -> N
 
 
 class Slow:
-    """The API, with a log of which a second brings a line; `endless`: one more is written, too.
+    """The API, with a log of which a second brings a line."""
 
-    With `goes` the Pod is gone when it is asked again.
-    """
+    def __init__(self, lines: int) -> None:
+        self.lines, self.now, self.closed = lines, 0.0, False
 
-    def __init__(self, lines: int, *, endless: bool = False, goes: bool = False) -> None:
-        self.lines, self.endless, self.goes = lines, endless, goes
-        self.now, self.at, self.closed = 0.0, 0, False
-        self.asked: list[int | None] = []
-
-    def stream_log(self, *_: Any, tail_lines: int | None = None) -> Slow:
-        if self.goes and self.asked:
-            raise NotFound("no such pod")
-        self.asked.append(tail_lines)
-        self.at = 0 if tail_lines is None else max(0, self.lines - tail_lines)
-        self.closed = False
+    def stream_log(self, *_: Any) -> Slow:
         return self
 
     def __iter__(self) -> Iterator[bytes]:
-        while self.at < self.lines and not self.closed:
-            assert self.now < 1000, "it is read for ever"
+        while self.now < self.lines and not self.closed:
             self.now += 1
-            self.lines += self.endless
-            self.at += 1
-            yield b"%d\n" % self.at
+            yield b"%d\n" % self.now
 
     def close(self) -> None:
         self.closed = True
 
 
-def cut(scene: Scene, api: Slow, **limits: Any) -> tuple[bytes, list[str]]:
-    """Take a log within 20 s; return what is kept, and what is said about that container."""
-    logs = scene.logs(api, seconds=20.0, clock=lambda: api.now, **limits)
+@pytest.mark.parametrize(
+    ("lines", "seconds", "messages"),
+    [(9, 9, []), (1000, 20, ["Log truncated: reading it took too long"])],
+)
+def test_a_log_is_read_for_so_long(
+    scene: Scene, lines: int, seconds: int, messages: list[str]
+) -> None:
+    """What came until then is kept, and people are told; others want to be read, too."""
+    api = Slow(lines)
+    logs = scene.logs(api, seconds=20.0, clock=lambda: api.now)
     with log.capture() as events:
         logs.take(POD, ["adapter"])
-    assert logs.taken(POD)
-    assert all((POD, "adapter") == (said["pod"], said["container"]) for said in events)
-    (found,) = scene.found().values()
-    return found, [said["message"] for said in events]
-
-
-def lines(first: int, last: int) -> bytes:
-    return b"".join(b"%d\n" % number for number in range(first, last + 1))
-
-
-def test_of_a_log_that_is_read_slowly_the_end(scene: Scene) -> None:
-    """There stands why it ended: half as many lines as came in half the time, and people know."""
-    api = Slow(1000)
-    message = "Log truncated: reading it took too long; only its last lines are kept"
-    assert (lines(996, 1000), [message]) == cut(scene, api)
-    assert ([None, 5], 15.0) == (api.asked, api.now)
-
-
-def test_of_a_slow_log_that_is_long_the_end(scene: Scene) -> None:
-    """No more of it than of any other."""
-    assert lines(999, 1000) == cut(scene, Slow(1000), most=9)[0]
-
-
-def test_a_log_that_is_read_in_time(scene: Scene) -> None:
-    """It is whole, and asked for once."""
-    api = Slow(9)
-    assert (lines(1, 9), []) == cut(scene, api)
-    assert [None] == api.asked
-
-
-def test_a_log_that_never_ends(scene: Scene) -> None:
-    """What it said last by then is kept, and people are told; others want to be read, too."""
-    api = Slow(1000, endless=True)
-    message = "Log truncated: neither the log nor its last lines could be read in time"
-    assert (lines(1006, 1015), [message]) == cut(scene, api)
-    assert 20.0 == api.now
-
-
-def test_a_pod_that_goes_while_its_log_is_read(scene: Scene) -> None:
-    """What came before is better than nothing."""
-    message = "Log truncated: neither the log nor its last lines could be read in time"
-    assert (lines(1, 10), [message]) == cut(scene, Slow(1000, goes=True))
+    assert [b"".join(b"%d\n" % at for at in range(1, seconds + 1))] == list(scene.found().values())
+    assert (messages, True) == ([said["message"] for said in events], api.closed)
 
 
 def test_a_pod_that_has_gone(scene: Scene) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from reporter.launch import launcher as launching
 from reporter.launch.decide import Decision, decide
-from reporter.launch.mirrors import Mirrors
+from reporter.launch.mirror import Mirrors
 from reporter.run.names import entry_name
 from tests.integration.launch.cluster import ends
 from tests.integration.launch.world import CHECK, HANG, RUN, World, on_loop
@@ -20,19 +20,19 @@ OVER = {"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}
 
 
 class Stalled:
-    """The API, whose first watch of Pods is dead: nothing comes, and nobody says so."""
+    """The API, whose first watch of a kind is dead: nothing comes, and nobody says so."""
 
-    def __init__(self, api: Any) -> None:
-        self._api, self._over, self._watches = api, threading.Event(), 0
+    def __init__(self, api: Any, kind: str = "Pod") -> None:
+        self._api, self._over, self._watches, self._kind = api, threading.Event(), 0, kind
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._api, name)
 
     def watch(self, kind: str, *args: Any, **kwargs: Any) -> Any:
-        self._watches += kind == "Pod"
-        return (
-            self if (kind, self._watches) == ("Pod", 1) else self._api.watch(kind, *args, **kwargs)
-        )
+        self._watches += kind == self._kind
+        if (kind, self._watches) == (self._kind, 1):
+            return self
+        return self._api.watch(kind, *args, **kwargs)
 
     def __iter__(self) -> Iterator[Any]:
         self._over.wait(HANG)
@@ -45,7 +45,7 @@ class Stalled:
 @pytest.fixture
 def begun(one: World, monkeypatch: pytest.MonkeyPatch) -> World:
     """A run whose watch of Pods is dead, and what it shows soon old; its plugin fails."""
-    monkeypatch.setattr("reporter.launch.mirrors._FRESH", 0.5)
+    monkeypatch.setattr("reporter.launch.mirror._FRESH", 0.5)
     one.api, one.passes = Stalled, lambda key: False
     one.cluster.fates["check"] = ends
     return one
@@ -101,3 +101,15 @@ async def test_news_that_come_while_it_is_decided(
         await failing(begun)
         assert slow.is_set()
         assert not begun.entry(CHECK).terminal
+
+
+@on_loop
+async def test_a_job_that_no_watch_shows_is_removed(
+    one: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was answered is known; once the API server knows it no more, the run is through."""
+    monkeypatch.setattr("reporter.launch.requests._AGAIN", 0.2)
+    one.api = lambda api: Stalled(api, "Job")
+    async with one.begun():
+        await one.until(lambda: one.launcher.through)
+    assert ([CHECK_JOB], []) == (one.made("Job"), one.names("Job"))

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from reporter.launch.calls import Asking
 from reporter.launch.job import secret_name
-from reporter.launch.secrets import Secrets
+from reporter.launch.requests import Kube, Secrets
 from reporter.pki.issuing import Pair
 from reporter.run.plan import Plugin
 from reporter.run.spec import RunLocation
@@ -19,17 +17,17 @@ from tests.kube_client import connect
 @on_loop
 async def test_what_is_decided_twice_is_deleted_once(tmp_path: Path) -> None:
     """A decision takes time: the Secret that it removes may have gone meanwhile."""
-    with FakeKube() as fake, World(fake, tmp_path).prepared(), ThreadPoolExecutor() as threads:
+    with FakeKube() as fake, World(fake, tmp_path).prepared():
         api = connect(fake)
         owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": RUN, "uid": "1"}
         place = RunLocation(RUN, NAMESPACE, owner, "https://r1.default.svc:8080")
-        secrets = Secrets(
-            Asking(api, NAMESPACE, threads), place, ca=b"CA", client=lambda _: Pair(b"c", b"k")
-        )
+        kube = Kube(api, NAMESPACE)
+        secrets = Secrets(kube, place, ca=b"CA", client=lambda _: Pair(b"c", b"k"))
         name = secret_name(RUN, Plugin("check"), CHECK)
-        await secrets.provide(Plugin("check"), CHECK, name)
+        await secrets.provide(CHECK)
         await secrets.delete(name)
         assert set() == secrets.kept
         await secrets.delete(name)
+        kube.close()
         api.close()
         assert ["POST", "DELETE"] == [entry.method for entry in fake.requests()]

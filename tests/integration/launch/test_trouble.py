@@ -7,7 +7,7 @@ import base64
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -15,19 +15,22 @@ from typing import Any
 
 import pytest
 
-from reporter.errors import Forbidden, NotFound, Unavailable
+from reporter.errors import Forbidden, Unavailable
 from reporter.kube.api import SILENCE, Page
 from reporter.launch import launcher as launching
 from reporter.launch.logs import Logs
 from reporter.launch.mirror import Kind, Mirror
-from reporter.launch.requests import AT_ONCE, CREATIONS, Requests
+from reporter.launch.requests import AT_ONCE, CREATIONS, Kube, Requests, Secrets
+from reporter.launch.seen import read_job
+from reporter.launch.world import Run
 from reporter.pki.issuing import Pair
+from reporter.run.clock import RunClock
 from reporter.run.entry import State
-from reporter.run.launcher_status import Step
 from reporter.run.names import entry_name
 from reporter.run.plan import GLOBAL, Key, Plan, Plugin
 from reporter.run.record import Cause
 from reporter.run.spec import RunLocation
+from reporter.run.state import Step
 from tests.fakekube import Answer, FakeKube
 from tests.integration.launch.cluster import runs, waits
 from tests.integration.launch.world import (
@@ -113,7 +116,7 @@ async def test_what_no_mirror_can_read(one: World, monkeypatch: pytest.MonkeyPat
     def broken(*_: Any) -> None:
         raise RuntimeError("no such Pod was ever seen")
 
-    monkeypatch.setattr("reporter.launch.mirrors.read_pod", broken)
+    monkeypatch.setattr("reporter.launch.mirror.read_pod", broken)
     async with one.begun():
         with pytest.raises(RuntimeError, match="no such Pod was ever seen"):
             await asyncio.shield(one.task)
@@ -147,9 +150,10 @@ async def test_the_key_of_the_authority_is_lost(one: World) -> None:
         assert "certificate authority is not kept" in record.text
 
 
-def test_a_list_that_takes_long_is_not_old_when_it_is_read() -> None:
+@on_loop
+async def test_a_list_that_takes_long_is_not_old_when_it_is_read() -> None:
     """Else it would be read anew for ever, and nobody would ever fail."""
-    api, read = Unwatchable(), threading.Event()
+    api, read = Unwatchable(), asyncio.Event()
     mirror = Mirror(api, Kind("Pod", "default"), str, read.set, rng=lambda: 1.0)
     page, answered = api.list_page, list[float]()
 
@@ -160,13 +164,14 @@ def test_a_list_that_takes_long_is_not_old_when_it_is_read() -> None:
 
     api.list_page = timed  # type: ignore[method-assign]
     mirror.start()
-    assert read.wait(HANG)
+    await read.wait()
     assert mirror.heard_at >= answered[0]
     mirror.stop()
-    mirror.join()
+    await mirror.join()
 
 
-def test_a_mirror_that_is_stopped_reads_no_further_page() -> None:
+@on_loop
+async def test_a_mirror_that_is_stopped_reads_no_further_page() -> None:
     """Of a slow server the pages of a large run would take longer than the grace period."""
     api = Unwatchable()
     mirror = Mirror(api, Kind("Pod", "default"), str, lambda: None)
@@ -178,18 +183,19 @@ def test_a_mirror_that_is_stopped_reads_no_further_page() -> None:
 
     api.list_page = endless  # type: ignore[method-assign]
     mirror.start()
-    mirror.join()
+    await mirror.join()
     assert 1 == len(api.lists)
 
 
-def test_lists_without_a_watch_are_no_success() -> None:
+@on_loop
+async def test_lists_without_a_watch_are_no_success() -> None:
     """They are asked for at longer and longer intervals, not many times a second."""
     api = Unwatchable()
     mirror = Mirror(api, Kind("Pod", "default"), str, lambda: None, rng=lambda: 1.0)
     mirror.start()
-    assert api.enough.wait(HANG)
+    assert await asyncio.to_thread(api.enough.wait, HANG)
     mirror.stop()
-    mirror.join()
+    await mirror.join()
     assert api.lists[4] - api.lists[0] >= 1.5
 
 
@@ -223,29 +229,30 @@ class Quiet:
 )
 def test_where_nothing_happens_nothing_is_lost(bookmarks: bool, asked: list[str]) -> None:
     """Without bookmarks, as for Events, silence says nothing, and a version may become too old."""
-    api = Quiet()
-    kind = Kind("Event", "default", bookmarks=bookmarks)
-    mirror = Mirror(api, kind, str, lambda: None, rng=lambda: 1.0)
-    mirror.start()
-    assert api.enough.wait(HANG)
-    mirror.stop()
-    mirror.join()
-    assert (asked, None) == (api.asked[:4], mirror.lost)
+
+    @on_loop
+    async def story() -> None:
+        api = Quiet()
+        kind = Kind("Event", "default", bookmarks=bookmarks)
+        mirror = Mirror(api, kind, str, lambda: None, rng=lambda: 1.0)
+        mirror.start()
+        assert await asyncio.to_thread(api.enough.wait, HANG)
+        mirror.stop()
+        await mirror.join()
+        assert (asked, None) == (api.asked[:4], mirror.lost)
+
+    story()
 
 
 class Accepting:
-    """The API, which takes everything; `made` has the kinds, `deleted` kinds and UIDs."""
+    """The API, which takes everything; `made` has the kinds."""
 
     def __init__(self) -> None:
         self.made: list[str] = []
-        self.deleted: list[tuple[str, str]] = []
         self.asked_to_delete = threading.Event()
 
-    def delete(self, kind: str, _: str, name: str, *, uid: str) -> None:
-        self.deleted.append((kind, uid))
+    def delete(self, *_: Any, **__: Any) -> None:
         self.asked_to_delete.set()
-        if self.deleted.count((kind, uid)) > 1:
-            raise NotFound(f"{name} not found")
 
     def create(self, kind: str, _: str, body: dict[str, Any], **__: Any) -> dict[str, Any]:
         self.made.append(kind)
@@ -253,36 +260,35 @@ class Accepting:
         return {**body, "metadata": {**body["metadata"], "uid": "u"}, "data": data}
 
 
+@contextmanager
 def requests_to(
-    api: Any,
-    threads: ThreadPoolExecutor,
-    clock: Callable[[], float] = time.monotonic,
-    plan: Plan = ONE,
-    wanted: Callable[[Key], bool] = lambda _: True,
-) -> Requests:
+    api: Any, plan: Plan = ONE, wanted: Callable[[Key], bool] = lambda _: True
+) -> Iterator[Requests]:
     """The requests of a run, of one entry unless said otherwise."""
     owner = {"kind": "ConfigMap", "name": RUN, "uid": "o"}
-    return Requests(
-        api,
-        RunLocation(RUN, "default", owner, "https://r1:8080"),
-        plan,
-        launch_of(plan),
-        threads,
-        ca=b"",
-        client=lambda _: Pair(b"", b""),
-        wanted=wanted,
-        done=lambda: None,
-        trouble=lambda *_: None,
-        clock=clock,
-    )
+    place = RunLocation(RUN, "default", owner, "https://r1:8080")
+    kube = Kube(api, "default")
+    try:
+        yield Requests(
+            kube,
+            Run(plan, launch_of(plan), "o"),
+            place,
+            Secrets(kube, place, ca=b"", client=lambda _: Pair(b"", b"")),
+            Mirror(api, Kind("Job", "default"), read_job, lambda: None),
+            wanted=wanted,
+            changed=lambda: None,
+            failed=lambda *_: None,
+            now=RunClock(time.monotonic, time.time),
+        )
+    finally:
+        kube.close()
 
 
 @on_loop
 async def test_what_was_answered_during_a_decision_is_not_made_again() -> None:
     """With thousands of entries a decision takes long, and what it has seen is old by then."""
     api = Accepting()
-    with ThreadPoolExecutor(1) as threads:
-        requests = requests_to(api, threads)
+    with requests_to(api) as requests:
         for _ in range(2):
             requests.create(CHECK)
             await requests.settle(HANG)
@@ -294,8 +300,7 @@ async def test_many_creations_do_not_keep_up_a_deletion(monkeypatch: pytest.Monk
     """They wait for their turns outside the slots that others could use."""
     monkeypatch.setattr("reporter.launch.requests.CREATIONS", 10 * HANG)
     api = Accepting()
-    with ThreadPoolExecutor(1) as threads:
-        requests = requests_to(api, threads, plan=MANY)
+    with requests_to(api, MANY) as requests:
         for key in MANY.keys:
             requests.create(key)
         requests.delete("old", "o")
@@ -322,33 +327,12 @@ async def test_creations_that_waited_for_a_slot_keep_their_pace() -> None:
         return True
 
     api.create = held  # type: ignore[method-assign]
-    with ThreadPoolExecutor(AT_ONCE) as threads:
-        requests = requests_to(api, threads, plan=MANY, wanted=wanted)
+    with requests_to(api, MANY, wanted) as requests:
         for key in MANY.keys[: 2 * AT_ONCE]:
             requests.create(key)
         await requests.settle(HANG)
     assert 2 * AT_ONCE == len(began)
     assert min(later - one for one, later in pairwise(began)) > CREATIONS / 2
-
-
-@on_loop
-async def test_what_was_made_and_deleted_between_two_looks() -> None:
-    """No watch will ever show it: it is asked for again soon, and the end waits no longer."""
-    api, now = Accepting(), [0.0]
-    with ThreadPoolExecutor(1) as threads:
-        requests = requests_to(api, threads, lambda: now[0])
-        requests.create(CHECK)
-        await requests.settle(HANG)
-        ((name, job),) = requests.answered(()).items()
-        requests.delete(name, job.uid)
-        await requests.settle(HANG)
-        assert [name] == list(requests.answered(()))  # it may still be going
-        now[0] = 4.0
-        requests.delete(name, job.uid)
-        await requests.settle(HANG)
-
-        assert [("Job", job.uid)] * 2 == api.deleted
-        assert {} == requests.answered(())
 
 
 @pytest.mark.parametrize("missing", ["configmaps", "jobs"])
@@ -423,7 +407,7 @@ async def test_the_trouble_with_a_secret_ends_with_the_need_for_it(
     one: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The Pod did without: what nobody asks for any more is no trouble of anybody."""
-    monkeypatch.setattr("reporter.launch.mounting.MOUNTED", 0.0)
+    monkeypatch.setattr("reporter.launch.decide.MOUNTED", 0.0)
     one.cluster.fates["check"] = waits("ContainerCreating")
     one.passes = lambda key: False
     async with one.begun():

@@ -9,7 +9,7 @@ import pytest
 from reporter.ledger import ProgressTaken
 from reporter.run.entry import State
 from reporter.run.heartbeats import Beat
-from reporter.run.progress import Progress, Sent, UpdateId
+from reporter.run.progress import Progress, StoredProgress, UpdateId
 from tests.integration.ledger.contract import totals
 from tests.integration.ledger.world import (
     E2E,
@@ -35,7 +35,7 @@ async def test_a_replacing_update_is_seen_at_once(world: World):
         with pytest.raises(StopIteration) as answer:
             call.send(None)
         assert ProgressTaken.APPLIED == answer.value.value
-        assert Sent(replacing(7), NOW, UpdateId("a", 1)) == store.snapshot().progress[E2E]
+        assert StoredProgress(replacing(7), NOW, UpdateId("a", 1)) == store.snapshot().progress[E2E]
 
 
 @on_loop

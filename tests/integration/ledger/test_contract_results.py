@@ -10,9 +10,8 @@ import pytest
 from reporter.ledger import ProgressTaken, Received, RunNotReady
 from reporter.ledger.operations import Windows
 from reporter.run.entry import Marked, State
-from reporter.run.launcher_status import LauncherShown, PodShown, Step
 from reporter.run.record import Cause, Rank
-from reporter.run.state import Phase
+from reporter.run.state import LauncherState, Phase, PodState, Step
 from reporter.run.tar_upload import TarUpload, UploadState
 from reporter.run.upload import UploadOutcome
 from tests.integration.ledger.contract import NOBODY, TAR, beat, complete, facts
@@ -207,8 +206,8 @@ async def test_a_clock_that_begins_with_the_container(world: World):
 @on_loop
 async def test_what_the_launcher_shows(world: World):
     """At once, with a new revision when it differs and none when it is the same; never kept."""
-    pod = PodShown("p-1", "node1", "Pending", "ImagePullBackOff", "no such image", NOW, 0)
-    launcher = LauncherShown(Step.WATCHING)
+    pod = PodState("p-1", "node1", "Pending", "ImagePullBackOff", "no such image", NOW, 0)
+    launcher = LauncherState(Step.WATCHING)
     async with world.opened(pace=3600.0) as store:
         before = store.snapshot()
         store.show_launch({NODE1: pod}, launcher)
@@ -217,9 +216,9 @@ async def test_what_the_launcher_shows(world: World):
         assert await store.probe()
         told = store.snapshot()
         assert (False, [NODE1]) == (told.ahead, list(store.changes(before.revision)))
-        store.show_launch({NODE1: pod}, LauncherShown(Step.WATCHING))
+        store.show_launch({NODE1: pod}, LauncherState(Step.WATCHING))
         assert told is store.snapshot()
-        store.show_launch({NODE1: pod}, LauncherShown(Step.LAUNCHING))
+        store.show_launch({NODE1: pod}, LauncherState(Step.LAUNCHING))
         assert await store.probe()
         assert store.snapshot().revision > told.revision
         assert {} == store.changes(told.revision)

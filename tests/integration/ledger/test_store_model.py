@@ -18,12 +18,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from reporter.ledger import RunNotReady
 from reporter.ledger.cached import CachedStore
-from reporter.run.counting import sum_of
 from reporter.run.plan import Key
 from reporter.run.progress import Progress, UpdateId
 from reporter.run.record import Record
-from reporter.run.results import result_counts
-from reporter.run.state import Phase, Snapshot, kind_of
+from reporter.run.results import sum_of
+from reporter.run.state import Phase, Snapshot, kind_of, result_counts
 from tests.integration.ledger.model import Model
 from tests.integration.ledger.world import (
     NOW,

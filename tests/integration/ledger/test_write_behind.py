@@ -11,7 +11,7 @@ import pytest
 
 from reporter.common import log
 from reporter.ledger import StoreFull
-from reporter.run.progress import Progress, Sent, footprint
+from reporter.run.progress import Progress, StoredProgress, footprint
 from tests.integration.ledger.world import (
     E2E,
     NODE1,
@@ -163,7 +163,7 @@ async def test_an_older_beat_does_not_replace_a_newer_one(tmp_path: Path):
 @on_loop
 async def test_what_is_written_behind_does_not_replace_what_is_newer(tmp_path: Path):
     """The transaction decides, by the time of both: another process may have written since."""
-    theirs = Sent(replacing(9), NOW + 2)
+    theirs = StoredProgress(replacing(9), NOW + 2)
     async with World(tmp_path).opened(pace=3600.0) as store:
         await store.record_progress(NODE1, replacing(1), None, at=NOW)
         await store._engine.commit(lambda t: t.put_progress({NODE1: theirs}))
@@ -178,7 +178,7 @@ async def test_what_is_written_behind_does_not_replace_what_is_newer(tmp_path: P
 @on_loop
 async def test_the_texts_of_a_run_have_an_end(tmp_path: Path):
     """Beyond it an update keeps its counts only, and room that is given back is used again."""
-    one = footprint(Sent(replacing(1), 0.0))
+    one = footprint(StoredProgress(replacing(1), 0.0))
     async with World(tmp_path).opened(room=2 * one + 32) as store:
         for key in PLAN.keys:
             await store.record_progress(key, replacing(1), None, at=NOW)
@@ -198,7 +198,7 @@ async def test_the_texts_of_a_run_have_an_end(tmp_path: Path):
 @on_loop
 async def test_an_append_that_was_refused_takes_no_room(tmp_path: Path, disk: Disk):
     """Else a full disk would take the texts of the run bit by bit."""
-    room = footprint(Sent(replacing(1), 0.0)) + 8
+    room = footprint(StoredProgress(replacing(1), 0.0)) + 8
 
     def refuse(sql: str) -> None:
         if sql == "COMMIT":

@@ -10,8 +10,7 @@ import pytest
 
 from reporter.cli.exits import CannotTell
 from reporter.run.names import labels
-from reporter.run.pod_status import ReadOutcome
-from reporter.run.view import Look
+from reporter.run.view import Look, ReadOutcome
 from reporter.runctl.cluster_run import ByCluster
 from reporter.runctl.follow import RunBar, wait
 from reporter.runctl.server import ANSWER

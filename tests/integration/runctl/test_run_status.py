@@ -9,7 +9,8 @@ import pytest
 from reporter.errors import NoAggregatorPod
 from reporter.kube.api import KubeApi
 from reporter.run.annotation import STATUS_ANNOTATION
-from reporter.run.pod_status import Reading, ReadOutcome
+from reporter.run.pod_status import Reading
+from reporter.run.view import ReadOutcome
 from reporter.runctl.run_status import find_aggregator, read_run_status
 from tests.fakekube import Answer, FakeKube, Reset, Rule, make_job, make_pod, waiting
 

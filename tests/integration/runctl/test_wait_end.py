@@ -5,8 +5,7 @@ import itertools
 
 import pytest
 
-from reporter.run.pod_status import ReadOutcome
-from reporter.run.view import Look
+from reporter.run.view import Look, ReadOutcome
 from reporter.runctl.follow import RunBar, wait
 from reporter.runctl.server import ANSWER, Address, ByHttp, StatusServer
 from tests.blackbox.ctl.scripted import Scripted, entry, run_status

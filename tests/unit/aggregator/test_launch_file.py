@@ -11,8 +11,8 @@ from reporter.aggregator.assembly import Assembly
 from reporter.aggregator.run_plan import launch_of
 from reporter.aggregator.settings import Settings
 from reporter.errors import SettingsError
-from reporter.run.launch_file import encode
 from reporter.run.plan import Plan, Plugin
+from reporter.run.spec import encode_launch
 from tests.integration.launch.world import launch_of as made
 from tests.integration.launch.world import plan_of
 
@@ -32,7 +32,7 @@ def test_nothing_is_launched_unless_asked() -> None:
 def test_a_launch_that_fits_its_plan(tmp_path: Path) -> None:
     """Read as it was written."""
     path = tmp_path / "launch.json"
-    path.write_text(encode(made(PLAN)))
+    path.write_text(encode_launch(made(PLAN)))
 
     assert made(PLAN) == launch_of(given(path), PLAN)
 
@@ -71,7 +71,7 @@ def test_what_is_kept_is_not_written_again(tmp_path: Path) -> None:
         ("{", {}, "launch.json: not JSON"),
         ("{}", {}, "launch.json: "),
         ("{}", {"POD_NAMESPACE": ""}, "LAUNCH: requires POD_NAMESPACE"),
-        (encode(made(PLAN)), {}, "launch.json: plugin other of the plan is missing"),
+        (encode_launch(made(PLAN)), {}, "launch.json: plugin other of the plan is missing"),
     ],
 )
 def test_what_cannot_be_launched(

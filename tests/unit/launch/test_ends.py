@@ -2,7 +2,7 @@
 
 import pytest
 
-from reporter.launch.situation import LATE, SETTLE
+from reporter.launch.seen import LATE, SETTLE
 from reporter.run.names import entry_name
 from reporter.run.record import Cause
 from reporter.verdict.condition import annotation_key
@@ -122,7 +122,7 @@ def test_an_end_without_a_result(case, contract):
         uploading = pod(state, running(), phase="Running", contract=contract)
         made = launcher.look(0, **seen(uploading))
         assert ({}, None) == (made.fail, made.next_look)
-        assert made.shown[CHECK].message.endswith("and its result has not arrived yet")
+        assert made.pods[CHECK].message.endswith("and its result has not arrived yet")
         at = 5_000
         assert {} == launcher.look(at, **seen(uploading)).fail
     over = pod(state, ended(0), phase="Failed", contract=contract)
@@ -327,7 +327,7 @@ def test_a_pod_with_our_labels_that_our_job_has_not_made():
     forged = pod(ended(1), ended(1), phase="Failed", job_uid="forged")
     launcher = Launcher(check_run()).launch(CHECK)
     made = launcher.look(20, **seen(forged))
-    assert ("NoPod", "") == (made.shown[CHECK].reason, made.shown[CHECK].name)
+    assert ("NoPod", "") == (made.pods[CHECK].reason, made.pods[CHECK].name)
     assert {} == made.start
 
 

@@ -1,7 +1,8 @@
-"""The Jobs of plugins: what is added to a template, and that the rest stays."""
+"""The Job of an entry and its Secret: the definition's Pod, and what is added to it."""
 
 from __future__ import annotations
 
+import base64
 import json
 from copy import deepcopy
 from dataclasses import replace
@@ -11,17 +12,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reporter.launch.job import job, secret_name
-from reporter.launch.plugin_pod import plugin_container
+from reporter.launch.job import job, plugin_container, secret, secret_name
 from reporter.link import config
 from reporter.run import names
 from reporter.run.definition import Definition
+from reporter.run.plan import GLOBAL, Key, Plugin
 from reporter.runctl.pod_security import needed
 from reporter.sidecar import settings as sidecar_settings
 from reporter.verdict.pod import Names, find_adapter, find_form
 from reporter.worker.command_line import parse
 from tests.plugin_definitions import YAML
-from tests.plugin_launches import IMAGE, OWNER, PLACE, RUN, definition, launch_of, plugin_of
+from tests.plugin_launches import IMAGE, NODES, OWNER, PLACE, RUN, definition, launch_of, plugin_of
 from tests.unit.launch.job_parts import (
     OURS,
     Object,
@@ -312,3 +313,205 @@ def test_whatever_a_template_has_a_job_comes_of_it(
     ours = {"result-file": ["status-reporter"], "done-file": ["status-worker"], "link": []}
     both = [*pod_of(made).get("initContainers", []), *pod_of(made)["containers"]]
     assert [*ours[contract], "main"] == [each["name"] for each in both]
+
+
+def test_an_adapter_that_mounts_nothing_is_given_its_results_directory() -> None:
+    pod = pod_of(made("adapter that mounts nothing"))
+    assert "results" == mounts(container(pod, "adapter"))["/results"]
+    assert {"name": "results", "emptyDir": {}} == volume(pod, "results")
+    (mount,) = (
+        each for each in pod["initContainers"][0]["volumeMounts"] if each["name"] == "results"
+    )
+    assert {"name": "results", "mountPath": "/results", "readOnly": True} == mount
+
+
+def test_results_on_a_volume_of_the_plugins_are_read_where_they_are() -> None:
+    """The same mount, with its subPath; no volume is added."""
+    pod = pod_of(made("adapter with everything of its own"))
+    ours = pod["initContainers"][0]
+    mount = {"name": "scratch", "mountPath": "/results/", "subPath": "out", "readOnly": True}
+    assert mount in ours["volumeMounts"]
+    assert "results" not in [each["name"] for each in pod["volumes"]]
+    assert "/results/adapter-result.json" == environ(ours)["RESULTS_PATH"]
+
+
+def test_a_plugin_that_mounts_the_results_elsewhere_is_told_where() -> None:
+    pod = pod_of(made("worker with results in a place of the plugin's"))
+    plugin, worker = container(pod, "plugin"), pod["containers"][0]
+    assert "/out" == environ(worker)["SONOBUOY_RESULTS_DIR"]
+    assert ("/out", "/out") == (
+        environ(plugin)["SONOBUOY_RESULTS_DIR"],
+        environ(plugin)["RESULTS_DIR"],
+    )
+    assert "results" == mounts(worker)["/out"]
+
+
+def mounting(*paths: str) -> Object:
+    """The Pod of a plugin that mounts `scratch` at these paths and nothing for results."""
+    found = definition("worker beside a plugin that is root")
+    mounts = [{"name": "scratch", "mountPath": path} for path in paths]
+    plugin = {**found.template["spec"]["containers"][0], "volumeMounts": mounts}
+    spec = {"containers": [plugin], "volumes": [{"name": "scratch", "emptyDir": {}}]}
+    found = replace(found, template={"spec": spec})
+    return pod_of(made_of(found, launch_of(found)))
+
+
+def test_a_mount_beside_the_results_is_not_theirs() -> None:
+    pod = mounting("/tmp/sonobuoy/results-of-others", "/data")
+    assert "results" == mounts(pod["containers"][0])["/tmp/sonobuoy/results"]
+    assert "results" == mounts(container(pod, "plugin"))["/tmp/sonobuoy/results"]
+
+
+def test_a_mount_above_the_results_is_shared_as_it_is() -> None:
+    """The nearest one, of several."""
+    mount = {"name": "scratch", "mountPath": "/tmp/sonobuoy"}
+    pod = mounting("/tmp", "/tmp/sonobuoy", "/data")
+    assert mount in pod["containers"][0]["volumeMounts"]
+    assert "/tmp/sonobuoy/results" == environ(pod["containers"][0])["SONOBUOY_RESULTS_DIR"]
+    assert "results" not in [each["name"] for each in pod["volumes"]]
+
+
+FIELD = {"key": "metadata.name", "operator": "In", "values": [NODES[0]]}
+
+
+class TestPlacement:
+    """One node, through the scheduler."""
+
+    def required(self, situation: str) -> list[Object]:
+        affinity = pod_of(made(situation))["affinity"]["nodeAffinity"]
+        return affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+
+    def test_a_pod_without_affinity_is_bound_to_its_node(self) -> None:
+        assert [{"matchFields": [FIELD]}] == self.required("adapter on each node")
+        assert [{"operator": "Exists"}] == pod_of(made("adapter on each node"))["tolerations"]
+
+    def test_every_alternative_of_a_template_is_bound(self) -> None:
+        """One that matches no node is left out: the added field would make it match."""
+        zone = {"key": "zone", "operator": "In", "values": ["a", "b"]}
+        other = {"key": "metadata.name", "operator": "NotIn", "values": ["node9"]}
+        assert [
+            {"matchExpressions": [zone], "matchFields": [FIELD]},
+            {"matchFields": [other, FIELD]},
+        ] == self.required("adapter with everything of its own")
+        pod = pod_of(made("adapter with everything of its own"))
+        assert [{"key": "special", "operator": "Exists"}] == pod["tolerations"]
+        given = definition("adapter with everything of its own").template["spec"]["affinity"]
+        assert given["podAntiAffinity"] == pod["affinity"]["podAntiAffinity"]
+        preferred = "preferredDuringSchedulingIgnoredDuringExecution"
+        assert given["nodeAffinity"][preferred] == pod["affinity"]["nodeAffinity"][preferred]
+
+    def test_terms_that_match_nothing_still_match_nothing(self) -> None:
+        terms: list[Object] = [{}]
+        required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+        found = definition("adapter on each node")
+        spec = {**found.template["spec"], "affinity": {"nodeAffinity": required}}
+        found = replace(found, template={"spec": spec})
+        assert required == pod_of(made_of(found, launch_of(found)))["affinity"]["nodeAffinity"]
+
+    def test_a_job_for_the_cluster_goes_anywhere(self) -> None:
+        pod = pod_of(made("adapter that mounts nothing"))
+        assert "affinity" not in pod
+        assert "tolerations" not in pod
+
+
+class TestHostNetwork:
+    """Ports and names where a Pod has none of its own."""
+
+    def test_ports_differ_by_plugin_and_metrics_are_off(self) -> None:
+        pod = pod_of(made("adapter on the node's network", index=7))
+        values = environ(pod["initContainers"][0])
+        assert ("8106", "0") == (values["SONOBUOY_PROGRESS_PORT"], values["METRICS_PORT"])
+        assert "8106" == environ(container(pod, "adapter"))["SONOBUOY_PROGRESS_PORT"]
+        assert "ClusterFirstWithHostNet" == pod["dnsPolicy"]
+
+    def test_elsewhere_all_have_the_known_port(self) -> None:
+        pod = pod_of(made("adapter that mounts nothing", index=7))
+        values = environ(pod["initContainers"][0])
+        assert "8099" == values["SONOBUOY_PROGRESS_PORT"]
+        assert "METRICS_PORT" not in values
+        assert "dnsPolicy" not in pod
+
+    def test_a_policy_of_the_templates_own_stays(self) -> None:
+        assert "None" == pod_of(made("adapter with everything of its own"))["dnsPolicy"]
+
+
+def test_sonobuoys_plugins_get_the_variables_they_know() -> None:
+    """Theirs come after ours, so that they can refer to them, and win."""
+    pod = pod_of(made("Sonobuoy's kube-bench", index=2))
+    plugin = container(pod, "plugin")
+    assert {
+        "SONOBUOY": "true",
+        "SONOBUOY_K8S_VERSION": "v1.34.4",
+        "SONOBUOY_CONFIG_DIR": "/tmp/sonobuoy/config",
+        "SONOBUOY_RESULTS_DIR": "/tmp/sonobuoy/results",
+        "RESULTS_DIR": "/tmp/sonobuoy/results",
+        "SONOBUOY_PROGRESS_PORT": "8101",
+        "NODE_NAME": "spec.nodeName",
+        "KUBERNETES_VERSION": "$(SONOBUOY_K8S_VERSION)",
+    } == environ(plugin)
+    order = [each["name"] for each in plugin["env"]]
+    assert order.index("SONOBUOY_K8S_VERSION") < order.index("KUBERNETES_VERSION")
+    assert "sonobuoy/kube-bench:v1.34.4" == plugin["image"]
+    assert "r1-plugin" == pod["serviceAccountName"]
+
+
+def test_files_of_the_configuration_come_from_the_runs_config_map() -> None:
+    pod = pod_of(made("Sonobuoy's e2e"))
+    assert {
+        "name": "r1",
+        "items": [
+            {"key": "config.0.0", "path": "settings.yaml"},
+            {"key": "config.0.1", "path": "sub/list.txt"},
+        ],
+    } == volume(pod, "status-reporter-config")["configMap"]
+    assert "status-reporter-config" == mounts(container(pod, "e2e"))["/tmp/sonobuoy/config"]
+    assert "status-reporter-config" not in mounts(pod["containers"][0]).values()
+
+
+def test_without_a_known_version_images_stay_as_they_are() -> None:
+    found = definition("Sonobuoy's e2e")
+    pod = pod_of(made_of(found, replace(launch_of(found), kubernetes_version="")))
+    e2e = container(pod, "e2e")
+    assert "registry.k8s.io/conformance:$SONOBUOY_K8S_VERSION" == e2e["image"]
+    assert "SONOBUOY_K8S_VERSION" not in environ(e2e)
+
+
+def test_the_commands_variables_replace_those_of_the_definition() -> None:
+    pod = pod_of(made("adapter with everything of its own"))
+    for name in ("main", "helper", "prepare"):
+        assert {"EXTRA": "new", "MORE": "1"}.items() <= environ(container(pod, name)).items()
+    assert "MORE" not in environ(pod["initContainers"][0])
+
+
+@pytest.mark.parametrize(("may", "said"), [(True, None), (False, "false")])
+def test_the_sidecar_is_told_whether_it_may_write_on_the_job(may: bool, said: str | None) -> None:
+    found = definition("adapter that mounts nothing")
+    pod = pod_of(made_of(found, replace(launch_of(found), write_conditions=may)))
+    assert said == environ(pod["initContainers"][0]).get("REPORT_CONDITION")
+
+
+@pytest.mark.parametrize(
+    ("plugin", "key", "whose"),
+    [
+        (Plugin("p"), Key("p", GLOBAL), Key("p", GLOBAL)),
+        (Plugin("p", ("a", "b")), Key("p", "b"), Key("p", "*")),
+        (Plugin("p", ("a", "b"), identity="node"), Key("p", "b"), Key("p", "b")),
+    ],
+)
+def test_nodes_share_a_secret_unless_each_has_an_identity(
+    plugin: Plugin, key: Key, whose: Key
+) -> None:
+    assert names.entry_name(RUN, whose) == secret_name(RUN, plugin, key)
+
+
+def test_a_secret_holds_what_the_containers_read() -> None:
+    key = Key("p", "*")
+    found = secret(PLACE, "name", key, ca=b"ca", certificate=b"crt", private_key=b"key")
+    assert {"ca.crt": b"ca", "tls.crt": b"crt", "tls.key": b"key"} == {
+        name: base64.b64decode(value) for name, value in found["data"].items()
+    }
+    assert ("kubernetes.io/tls", [OWNER]) == (found["type"], found["metadata"]["ownerReferences"])
+    assert key == names.key_of(found)
+    files = environ(pod_of(made("program that uploads by itself"))["containers"][0])
+    read = {value.rpartition("/")[2] for name, value in files.items() if name.endswith("_FILE")}
+    assert set(found["data"]) == read

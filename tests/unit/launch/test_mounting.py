@@ -2,9 +2,9 @@
 
 import pytest
 
-from reporter.launch.mounting import MOUNTED, waiting_for_mounts
+from reporter.launch.decide import MOUNTED, waiting_for_mounts
 from reporter.run.entry import Entry, launch
-from reporter.run.launcher_status import PodShown
+from reporter.run.state import PodState
 from tests.unit.launch.cluster import CHECK, NOW
 
 
@@ -24,6 +24,6 @@ def test_who_waits(
     phase: str, node: str, reason: str, launched: bool, after: float, waits: bool
 ) -> None:
     entry = launch(Entry(CHECK), NOW) if launched else Entry(CHECK)
-    shown = PodShown("check-x", node, phase, reason, "", None, 0)
+    shown = PodState("check-x", node, phase, reason, "", None, 0)
     found = waiting_for_mounts({CHECK: shown}, {CHECK: entry}, now=NOW + after)
     assert ([CHECK] if waits else []) == found

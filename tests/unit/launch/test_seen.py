@@ -1,10 +1,13 @@
 """API objects as small values; what is foreign or damaged is read as what it is worth."""
 
+import pytest
+
 from reporter.launch.seen import (
-    Hindrance,
+    Row,
     SeenPod,
-    Taken,
+    Situation,
     newest_pods,
+    node_is_away,
     read_event,
     read_job,
     read_pod,
@@ -49,7 +52,8 @@ def test_a_pod_of_no_plugin_of_ours():
 
 def test_an_event_that_is_no_refusal_of_a_job():
     event = api_refusal(CHECK, "no")
-    assert ("FailedCreate: no", NOW) == (read_event(event).text, read_event(event).at)
+    found = read_event(event)
+    assert ("FailedCreate", "no", NOW) == (found.reason, found.message, found.at)
     assert read_event(event | {"reason": "SuccessfulCreate"}) is None
     pod = event["involvedObject"] | {"kind": "ReplicaSet"}
     assert read_event(event | {"involvedObject": pod}) is None
@@ -70,12 +74,12 @@ def test_of_several_pods_the_newest_counts():
 
 def test_a_pod_that_is_taken_away_counts_last():
     """As the second one does that a Job controller has made by mistake, and deletes."""
-    taken = Taken("PodDeleted", "Pod second was deleted", 30)
+    taken = Situation(Row.TAKEN_AWAY, "PodDeleted")
     pods = [
         SeenPod("first", "1", job="x", created_at=4.0),
-        SeenPod("second", "2", job="x", created_at=5.0, taken=taken),
-        SeenPod("old", "3", job="y", created_at=1.0, taken=taken),
-        SeenPod("alone", "4", job="y", created_at=2.0, taken=taken),
+        SeenPod("second", "2", job="x", created_at=5.0, taken_away=taken),
+        SeenPod("old", "3", job="y", created_at=1.0, taken_away=taken),
+        SeenPod("alone", "4", job="y", created_at=2.0, taken_away=taken),
     ]
     for order in (pods, pods[::-1]):
         shown = sorted(pod.name for pod in newest_pods(order).values())
@@ -100,7 +104,7 @@ def test_gated_is_not_unschedulable():
     """Whoever gates a Pod may use any words."""
     words = "no nodes available to schedule pods"
     pod = api_pod(CHECK, node="", conditions=[unscheduled(words, "SchedulingGated")])
-    assert Hindrance.SCHEDULING == read_pod(pod, LAUNCH).trouble.kind
+    assert Row.SCHEDULING is read_pod(pod, LAUNCH).trouble.row
 
 
 def test_what_a_stranger_says_is_made_fit_to_be_shown():
@@ -108,3 +112,48 @@ def test_what_a_stranger_says_is_made_fit_to_be_shown():
     trouble = read_pod(pod, LAUNCH).trouble
     assert "[31mred x" == trouble.message[:9]
     assert 1024 == len(trouble.text)
+
+
+ASIDE = "node(s) didn't satisfy plugin(s) [NodeAffinity]"
+REST = (
+    " no new claims to deallocate, preemption: 0/3 nodes are available: "
+    "3 Preemption is not helpful for scheduling."
+)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        f"0/3 nodes are available: 3 {ASIDE}.{REST}",
+        f"0/3 nodes are available: 3 {ASIDE}.",
+        f"0/3 nodes are available: 1 node(s) were unschedulable, 2 {ASIDE}.{REST}",
+        f"0/2 nodes are available: 1 {ASIDE}, 1 node(s) were unschedulable.{REST}",
+        f"0/12 nodes are available: 1 node(s) were unschedulable, 11 {ASIDE}.{REST}",
+        "0/1 nodes are available: 1 node(s) were unschedulable.",
+        "0/3 nodes are available: 3 node is filtered out by the prefilter result.",
+        "no nodes available to schedule pods",
+    ],
+)
+def test_the_node_is_gone_or_cordoned(message: str) -> None:
+    assert node_is_away(message)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "",
+        "something else",
+        f"0/3 nodes are available: 1 Insufficient cpu, 2 {ASIDE}.{REST}",
+        f"0/3 nodes are available: 1 node(s) had untolerated taint(s), 2 {ASIDE}.{REST}",
+        f"0/3 nodes are available: 2 {ASIDE}, x {ASIDE}.",
+        "0/3 nodes are available: 1 node(s) were unschedulable, 2 Insufficient cpu.",
+        "0/3 nodes are available: 2 node(s) were unschedulable, "
+        "1 node(s) didn't match Pod's node affinity/selector.",
+        "0/3 nodes are available: 3 node(s) were unschedulable.",
+        f"0/3 nodes are available: 1 {ASIDE}, 2 node(s) were unschedulable.",
+        'persistentvolumeclaim "x" not found',
+        '0/3 nodes are available: persistentvolumeclaim "x" not found.',
+    ],
+)
+def test_the_node_may_still_take_it(message: str) -> None:
+    assert not node_is_away(message)

@@ -191,7 +191,7 @@ def _fails_after(launcher, key, look, seconds, expected):
     assert {} == first.fail
     before = launcher.look(seconds - 0.1, **look)
     assert {} == before.fail
-    assert key in before.shown
+    assert key in before.pods
     assert NOW + seconds == pytest.approx(before.next_look)
     failure = launcher.look(seconds, **look).fail[key]
     assert expected == (failure.cause, failure.reason, failure.text)

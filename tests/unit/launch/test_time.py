@@ -75,7 +75,7 @@ def test_a_container_begins_at_the_same_moment_after_the_wall_clock_was_set(skew
     """The kubelet's time is by the new one."""
     pod = api_pod(CHECK, running(NOW + 7 - skew), running(), phase="Running")
     made = fresh().look(9, **seen(pod), skew=skew)
-    assert ({CHECK: NOW + 7}, NOW + 7) == (made.start, made.shown[CHECK].since)
+    assert ({CHECK: NOW + 7}, NOW + 7) == (made.start, made.pods[CHECK].since)
 
 
 def test_a_container_without_a_start_time_has_not_begun():
@@ -95,7 +95,7 @@ def test_the_words_for_an_image_keep_their_cause():
     launcher = fresh()
     launcher.look(0, **seen(pulling()))
     short = pulling("ImagePullBackOff", 'Back-off pulling image "a"')
-    assert "ErrImagePull" == launcher.look(9, **seen(short)).shown[CHECK].reason
+    assert "ErrImagePull" == launcher.look(9, **seen(short)).pods[CHECK].reason
     launcher.look(20, **seen(pulling()))
     made = launcher.look(300, **seen(short))
     assert "container 'main': ErrImagePull: not found" == made.fail[CHECK].text
@@ -132,28 +132,28 @@ def test_a_refusal_of_an_earlier_run_of_that_name():
     event = api_refusal(CHECK, "Error creating: exceeded quota", uid="earlier")
     launcher = fresh()
     made = launcher.look(20, **seen(events=[event]))
-    assert "NoPod" == made.shown[CHECK].reason
+    assert "NoPod" == made.pods[CHECK].reason
 
 
 def test_a_job_without_a_pod_is_not_shown_in_its_first_moments():
     launcher = fresh()
     made = launcher.look(0, **seen())
-    assert ({}, NOW + 10) == (made.shown, made.next_look)
+    assert ({}, NOW + 10) == (made.pods, made.next_look)
     made = launcher.look(10, **seen())
-    assert ("NoPod", NOW) == (made.shown[CHECK].reason, made.shown[CHECK].since)
+    assert ("NoPod", NOW) == (made.pods[CHECK].reason, made.pods[CHECK].since)
 
 
 def test_what_a_pod_does_is_shown():
     """Before it is a failure, and when all is well."""
     launcher = fresh()
-    shown = launcher.look(3, **seen(pulling())).shown[CHECK]
+    shown = launcher.look(3, **seen(pulling())).pods[CHECK]
     pod = f"{NAME}-x7k2p"
     expected = (pod, "node1", "Pending", "ErrImagePull", "not found", NOW + 3, 0)
     assert expected == tuple(getattr(shown, name) for name in shown.__slots__)
-    shown = launcher.look(9, **seen(BUSY)).shown[CHECK]
+    shown = launcher.look(9, **seen(BUSY)).pods[CHECK]
     expected = (pod, "node1", "Running", "", "", NOW + 7, 0)
     assert expected == tuple(getattr(shown, name) for name in shown.__slots__)
-    assert shown == launcher.look(10, **seen(BUSY)).shown[CHECK]
+    assert shown == launcher.look(10, **seen(BUSY)).pods[CHECK]
 
 
 def test_the_node_of_a_pod_is_not_ready():
@@ -164,7 +164,7 @@ def test_the_node_of_a_pod_is_not_ready():
     ]
     pod = api_pod(CHECK, running(), running(), phase="Running", conditions=conditions)
     launcher = fresh()
-    shown = launcher.look(40, **seen(pod)).shown[CHECK]
+    shown = launcher.look(40, **seen(pod)).pods[CHECK]
     expected = ("NodeNotReady", "Node node1 is not ready", NOW + 30)
     assert expected == (shown.reason, shown.message, shown.since)
     assert {} == launcher.look(9_000, **seen(pod)).fail
@@ -199,7 +199,7 @@ def test_while_the_api_is_away_nothing_is_decided():
     made = launcher.look(5_000, **look, unseen_since=NOW + 100)
     assert ({}, (), (), ()) == (made.fail, made.create, made.delete, made.take_logs)
     assert ((), None) == (made.delete_secrets, made.next_look)
-    assert "ErrImagePull" == made.shown[CHECK].reason
+    assert "ErrImagePull" == made.pods[CHECK].reason
     assert {CHECK: NOW + 7} == launcher.look(5_001, **seen(BUSY), unseen_since=NOW + 100).start
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from reporter.launch.world import Denial
 from reporter.run.names import entry_name
 from reporter.run.plan import GLOBAL, Key, Plugin
 from reporter.run.record import Cause
@@ -74,14 +75,16 @@ def test_a_job_whose_launch_is_not_stored_yet_is_open_too():
     ids=["another owner", "no owner", "no word whose it is", "of another node", "another kind"],
 )
 def test_the_name_is_taken_by_a_stranger(job):
-    """It fails, naming the object, which nobody touches."""
+    """It is not taken for ours; once that was tried the entry fails, and nobody touches it."""
     launcher = Launcher(check_run())
     made = launcher.look(0, jobs=[job])
+    assert ((CHECK,), ()) == (made.create, made.adopt)
+    denial = Denial("NameTaken", "it is there already")
+    made = launcher.look(1, jobs=[job], denied={entry_name("r", CHECK): denial})
     failure = made.fail[CHECK]
-    assert (Cause.START_FAILED, "NameTaken") == (failure.cause, failure.reason)
-    assert f"Job {entry_name('r', CHECK)} exists already" in failure.text
+    assert (Cause.START_FAILED, *denial) == (failure.cause, failure.reason, failure.text)
     assert ((), ()) == (made.create, made.adopt)
-    after = launcher.look(1, jobs=[job])
+    after = launcher.look(2, jobs=[job])
     assert ((), (), True) == (after.delete, after.take_logs, after.through)
 
 
@@ -97,19 +100,18 @@ def test_a_copy_of_our_job_under_another_name():
 
 def test_the_api_refuses_the_job():
     """At once, with its words."""
-    words = 'jobs.batch "x" is forbidden: exceeded quota: jobs'
+    denial = Denial("JobRefused", 'jobs.batch "x" is forbidden: exceeded quota: jobs')
     launcher = Launcher(check_run())
-    made = launcher.look(0, denied={entry_name("r", CHECK): words})
+    made = launcher.look(0, denied={entry_name("r", CHECK): denial})
     failure = made.fail[CHECK]
-    assert (Cause.START_FAILED, "JobRefused") == (failure.cause, failure.reason)
-    assert f"Job {entry_name('r', CHECK)} was refused: {words}" == failure.text
+    assert (Cause.START_FAILED, *denial) == (failure.cause, failure.reason, failure.text)
     assert () == made.create
     assert NOW == failure.at
 
 
 def test_a_refusal_of_one_is_none_of_the_others():
     launcher = Launcher(run_of(Plugin("disk", ("node1", "node2"))))
-    made = launcher.look(0, denied={entry_name("r", NODE1): "no"})
+    made = launcher.look(0, denied={entry_name("r", NODE1): Denial("JobRefused", "no")})
     assert {NODE1} == made.fail.keys()
     assert (NODE2,) == made.create
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from reporter.results import gojson, junit, manual
 from reporter.results.items import Item
 from reporter.results.report import Report, Room
-from reporter.run.counting import status_of
+from reporter.run.results import status_of
 
 HOME = "results/global"
 PARSE = {"junit": junit.parse, "gojson": gojson.parse, "manual": manual.parse}

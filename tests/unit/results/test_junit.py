@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reporter.run.counting import verdict_of
+from reporter.run.results import verdict_of
 from tests.unit.results.scene import judged, plain, read, suite
 
 

@@ -10,7 +10,7 @@ import pytest
 from reporter.results import junit
 from reporter.results.items import lines
 from reporter.results.report import Report, Room, Text
-from reporter.run.counting import verdict_of
+from reporter.run.results import verdict_of
 from tests.unit.results.scene import HOME, PARSE, judged, plain, read, suite
 
 BOMB = b'<!DOCTYPE a [<!ENTITY b "%s"><!ENTITY c "&b;&b;">]><testsuite name="&c;"/>' % (b"x" * 99)

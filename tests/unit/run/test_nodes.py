@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reporter.run import placement
 from reporter.run.definition import Definition, NodeSelection
-from reporter.run.nodes import Selected, select
+from reporter.run.nodes import Selected, affinity, select
 from reporter.run.plan import LONGEST_REASON, Skipped, parse_plan, plan_document
 from tests.plugin_launches import definition, options_of
 
@@ -292,7 +291,7 @@ def test_a_pod_that_is_bound_to_a_node_matches_that_one_alone_if_it_was_chosen(
     chosen = select(asked, nodes).chosen
     for each in nodes:
         name = each["metadata"]["name"]
-        bound = plugin(affinity=placement.affinity(asked.template["spec"], name))
+        bound = plugin(affinity=affinity(asked.template["spec"], name))
         assert tuple({name} & set(chosen)) == select(bound, nodes).chosen
 
 

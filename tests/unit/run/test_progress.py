@@ -9,8 +9,7 @@ from reporter.run.progress import (
     EPOCHS_KEPT,
     KEY_BYTES,
     Progress,
-    Sent,
-    Taken,
+    StoredProgress,
     UpdateId,
     clip,
     combine,
@@ -168,9 +167,9 @@ def test_appending_pushes_the_oldest_out():
 
 def test_the_time_of_a_key_only_grows():
     """A clock that was set back does not make the newer update the older one."""
-    first, _ = take(None, Progress("a"), None, 100.0)
-    second, _ = take(first, Progress("b"), None, 40.0)
-    third, _ = take(second, Progress("c"), None, 101.0)
+    first = take(None, Progress("a"), None, 100.0)
+    second = take(first, Progress("b"), None, 40.0)
+    third = take(second, Progress("c"), None, 101.0)
     assert (100.0, 101.0) == (first.at, third.at)
     assert first.at < second.at < 100.001
     for one, other in ((first, second), (second, first), (second, None), (None, second)):
@@ -181,7 +180,7 @@ def test_the_time_of_a_key_only_grows():
 
 def test_what_the_texts_of_a_key_take():
     """Objects and wide characters count; without its texts a key keeps its counts."""
-    sent = Sent(Progress("m", 5, 3, ("ab", ""), ("\U0001f389",)), 0.0, None, ("epoch",))
+    sent = StoredProgress(Progress("m", 5, 3, ("ab", ""), ("\U0001f389",)), 0.0, None, ("epoch",))
     assert (8 + 65) + (8 + 66) + 8 + (8 + 68) + (8 + 69) == footprint(sent)
     bare = fitting(sent, 0)
     assert (5, 3, 2, 1) == (
@@ -255,8 +254,9 @@ def journal(*updates):
     """Apply updates (id, update) in this order; return what is stored and what became of each."""
     stored, taken = None, []
     for at, (update_id, update) in enumerate(updates):
-        stored, what = take(stored, update, update_id and UpdateId(*update_id), float(at))
-        taken.append(what is Taken.APPLIED)
+        new = take(stored, update, update_id and UpdateId(*update_id), float(at))
+        taken.append(new is not None)
+        stored = new or stored
     assert stored is not None
     return stored, taken
 
@@ -320,10 +320,9 @@ def test_the_order_of_updates(updates, taken, sum_):
 
 
 def test_what_was_ignored_leaves_the_stored_one_as_it_was():
-    """The same object, the time of arrival included."""
-    stored = Sent(ONE, 1.0, UpdateId("a", 3), ("z",))
-    assert (stored, Taken.STALE) == take(stored, APPEND, UpdateId("a", 3), 2.0)
-    assert (stored, Taken.STALE) == take(stored, APPEND, UpdateId("z", 9), 2.0)
+    stored = StoredProgress(ONE, 1.0, UpdateId("a", 3), ("z",))
+    assert take(stored, APPEND, UpdateId("a", 3), 2.0) is None
+    assert take(stored, APPEND, UpdateId("z", 9), 2.0) is None
 
 
 def test_replaced_epochs_are_remembered_to_a_bound():

@@ -8,10 +8,9 @@ import pytest
 from reporter.run.entry import Entry, Window, receive, silence
 from reporter.run.entry import fail as failed
 from reporter.run.heartbeats import Beat
-from reporter.run.launcher_status import LauncherShown, LauncherTrouble, PodShown, Step
 from reporter.run.plan import GLOBAL, Key, Plan, Plugin
 from reporter.run.record import Cause
-from reporter.run.state import Phase, Tar
+from reporter.run.state import LauncherState, LauncherTrouble, Phase, PodState, Step, Tar
 from reporter.run.status import entry_document, rfc3339
 from reporter.run.tar_upload import TarUpload, UploadState
 from tests.unit.run.world import (
@@ -388,8 +387,8 @@ def test_a_wall_clock_that_was_set_back_an_hour_shows_the_times_as_it_tells_them
             entries={E2E: Entry(E2E, window=Window(at, at + 120, "bad archive"))},
             progress={NODE2: sent(at)},
             upload=TarUpload("store.example", UploadState.UPLOADING, at),
-            pods={NODE2: PodShown("sysd-x7k2p", "node2", "Running", "", "", at, 0)},
-            launcher=LauncherShown(Step.WATCHING, LauncherTrouble(at, "watching Jobs")),
+            pods={NODE2: PodState("sysd-x7k2p", "node2", "Running", "", "", at, 0)},
+            launcher=LauncherState(Step.WATCHING, LauncherTrouble(at, "watching Jobs")),
             skew=skew,
         )
 

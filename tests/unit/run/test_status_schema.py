@@ -12,11 +12,10 @@ from jsonschema import Draft202012Validator
 from reporter.common import schema
 from reporter.run.entry import Entry, Window
 from reporter.run.heartbeats import Beat
-from reporter.run.launcher_status import LauncherShown, LauncherTrouble, PodShown, Step
 from reporter.run.plan import Skipped
 from reporter.run.progress import Progress, combine
 from reporter.run.record import Cause, Failure, Record, record_of
-from reporter.run.state import Phase, Status, Tar
+from reporter.run.state import LauncherState, LauncherTrouble, Phase, PodState, Status, Step, Tar
 from reporter.run.status import entry_document, run_fields
 from tests.unit.run.world import (
     E2E,
@@ -130,9 +129,9 @@ def test_every_state_of_an_entry_in_every_phase(entry, phase):
         assert set() == undescribed(document)
 
 
-POD = PodShown("p-1", "node1", "Pending", "ImagePullBackOff", "x" * 5000, START, 2)
-NO_POD = PodShown("", "", "", "NoPod", "The Job has no Pod", None, 0)
-HINDERED = LauncherShown(
+POD = PodState("p-1", "node1", "Pending", "ImagePullBackOff", "x" * 5000, START, 2)
+NO_POD = PodState("", "", "", "NoPod", "The Job has no Pod", None, 0)
+HINDERED = LauncherState(
     Step.REMOVING,
     LauncherTrouble(START, "watching Jobs: reset"),
     {"r1-sysd-1": "it is being deleted"},
@@ -140,7 +139,7 @@ HINDERED = LauncherShown(
 
 
 @pytest.mark.parametrize("pod", [POD, NO_POD, None])
-@pytest.mark.parametrize("launcher", [None, HINDERED, *map(LauncherShown, Step)])
+@pytest.mark.parametrize("launcher", [None, HINDERED, *map(LauncherState, Step)])
 def test_every_state_of_a_launcher(pod, launcher):
     """An entry that is decided has no Pod to speak of any more."""
     pods = {NODE1: pod, NODE2: pod} if pod else {}

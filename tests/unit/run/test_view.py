@@ -1,4 +1,4 @@
-"""A run as somebody outside reads it: from the document, and from the annotations."""
+"""What somebody outside reads of a run: rows, counts, verdicts and remarks."""
 
 import json
 
@@ -7,9 +7,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reporter.run.annotation import RUN_ANNOTATION, STATUS_ANNOTATION
-from reporter.run.from_annotations import of_reading
-from reporter.run.pod_status import ReadOutcome, read_status
-from reporter.run.view import Held, failed, held_up, over, passed, percent, read_document, rows
+from reporter.run.pod_status import of_reading, read_status
+from reporter.run.view import (
+    FINISHING,
+    REMOVING,
+    UPLOADING,
+    ReadOutcome,
+    ending,
+    failed,
+    hindrances,
+    launcher_at_work,
+    launcher_trouble,
+    over,
+    own_words,
+    passed,
+    percent,
+    read_document,
+    rows,
+    upload_failed,
+    upload_words,
+    uploaded,
+)
+from reporter.runctl.follow import good
 
 OURS = {"status": "failed", "percent_complete": 0.25, "final": False, "revision": 7}
 
@@ -370,7 +389,136 @@ def test_entries_whose_pods_wait():
         {"name": "q", "key": "q/global", "pod": None},
     ]
 
-    assert [Held("p/n1", "p", "ErrImagePull", "Pending: ErrImagePull: not found")] == held_up(
-        {"plugins": entries}
+    waiting, *others = rows({"plugins": entries})
+    assert ("ErrImagePull", "Pending: ErrImagePull: not found") == (waiting.held_up, waiting.pod)
+    assert {("", "")} == {(row.held_up, row.pod) for row in others}
+
+
+HELD_UP = {"since": "2026-01-01T00:00:05.100000Z", "reason": "watching Jobs: 403"}
+
+
+def run(step=None, status="post-processing", entries=("complete", "complete"), **more):
+    """Return a run whose entries are so far."""
+    return {
+        "status": status,
+        "final": False,
+        "plugins": [{"name": "p", "status": each} for each in entries],
+        "launcher": None if step is None else {"step": step},
+    } | more
+
+
+def test_what_hinders_a_run():
+    """The launcher's trouble, what it could not remove, and the nodes that were left out."""
+    document = {
+        "launcher": {
+            "degraded": HELD_UP,
+            "stays": [{"object": "Job r1-p-1", "reason": "it is being deleted"}],
+        },
+        "skipped": [{"name": "p", "node": "win1", "reason": "not Linux"}],
+    }
+    assert [
+        "the launcher has been blocked since 2026-01-01T00:00:05Z: watching Jobs: 403",
+        "Job r1-p-1 could not be removed: it is being deleted",
+        "plugin p skips node win1: not Linux",
+    ] == hindrances(document)
+    assert [] == hindrances({}) + hindrances({"launcher": None, "skipped": None})
+
+
+@pytest.mark.parametrize(
+    ("launcher", "trouble", "at_work"),
+    [
+        (None, False, False),
+        ({"step": "watching", "degraded": HELD_UP}, True, False),
+        ({"step": "removing", "degraded": None}, False, True),
+        ({"step": "done", "degraded": None}, False, False),
+    ],
+)
+def test_whether_the_launcher_is_held_up(launcher, trouble, at_work):
+    """One that has ended tells of no trouble any more: that is no news that it works again."""
+    document = {"launcher": launcher}
+
+    assert (trouble, at_work) == (bool(launcher_trouble(document)), launcher_at_work(document))
+
+
+def test_what_the_aggregator_says_of_itself():
+    """Its own failure, and the upload."""
+    upload = {"host": "store", "state": "uploaded"}
+
+    assert [] == own_words({"error": None, "upload": None})
+    assert ["the aggregator itself failed: disk full"] == own_words({"error": "disk full"})
+    assert ["the results were uploaded to store"] == own_words({"upload": upload})
+
+
+@pytest.mark.parametrize(
+    ("document", "words"),
+    [
+        (run("watching", "running", ("complete", "running")), ""),
+        (run("launching", "failed", ("failed", "running")), ""),
+        (run("watching"), ""),  # the launcher has not looked yet
+        (run("removing"), REMOVING),
+        (run("removing", "failed", ("complete", "failed")), REMOVING),
+        (run("done"), FINISHING),
+        (run("done", "failed", ("complete", "timed_out")), FINISHING),
+        (run("of the future"), ""),
+        (run(), FINISHING),  # nobody launches
+        (run(status="failed", entries=("failed",)), ""),  # a late result may still come
+        (run("done", upload={"state": "waiting"}), FINISHING),
+        (run("done", upload={"state": "uploading"}), UPLOADING),
+        (run(upload={"state": "uploading"}), UPLOADING),
+        (run("done", upload={"state": "uploaded"}, **{"tar-info": {"name": "x"}}), ""),
+        (run("done", "complete", final=True), ""),
+        (run("done", "complete", final=True, upload={"state": "uploading"}), ""),
+    ],
+)
+def test_the_phases_of_the_end(document, words):
+    """From the last decision to the tarball in its place; nothing is guessed."""
+    assert words == ending(document)
+
+
+def test_the_end_in_the_annotations():
+    """They do not tell of the launcher, which may be at work; of the upload they do."""
+    document = run()
+    del document["launcher"]
+
+    assert "" == ending(document)
+    assert UPLOADING == ending(document | {"upload": {"state": "uploading"}})
+
+
+STATES = {
+    "waiting": ("", "the results will be uploaded to store"),
+    "waiting doubtfully": (
+        "too large",
+        "the results will be uploaded to store; this may fail: too large",
+    ),
+    "uploading": ("", "uploading the results to store"),
+    "uploading again": ("503", "uploading the results to store; it is tried again: 503"),
+    "uploaded": ("", "the results were uploaded to store"),
+    "failed": ("403", "the results could not be uploaded to store: 403"),
+    "of the future": ("", ""),
+}
+
+
+@pytest.mark.parametrize("case", STATES)
+def test_what_is_said(case):
+    """A run whose results could not be uploaded has not passed, whatever its verdict."""
+    error, words = STATES[case]
+    state = case.removesuffix(" again").removesuffix(" doubtfully")
+    document = {
+        "status": "complete",
+        "plugins": [{}],
+        "upload": {"host": "store", "state": state, "error": error or None, "at": ""},
+    }
+    assert words == upload_words(document)
+    assert (state == "failed", state == "uploaded") == (
+        upload_failed(document),
+        uploaded(document),
     )
-    assert [] == held_up({})
+    for delivery_only in (True, False):
+        assert (state != "failed") == good(document, delivery_only=delivery_only)
+
+
+def test_a_run_that_uploads_nothing():
+    """Or an aggregator that does not know of it."""
+    for more in ({"upload": None}, {}):
+        document = {"status": "complete", "plugins": [{}], **more}
+        assert ("", True) == (upload_words(document), good(document, delivery_only=False))

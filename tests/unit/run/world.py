@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from reporter.run.entry import Entry
 from reporter.run.plan import GLOBAL, Key, Plan, Plugin
-from reporter.run.progress import Progress, Sent
+from reporter.run.progress import Progress, StoredProgress
 from reporter.run.record import Cause, Rank, Record
 from reporter.run.state import Phase, Snapshot
 from reporter.run.status import entry_document, run_fields
@@ -40,7 +40,7 @@ LOST = Record(Rank.LOST, START + 4, cause=Cause.LOST, text="the blob is gone")
 
 def sent(at=START + 1, **fields):
     """A stored progress."""
-    return Sent(Progress(**fields), at)
+    return StoredProgress(Progress(**fields), at)
 
 
 def snapshot(

@@ -24,8 +24,7 @@ from reporter.results.process import Judge
 from reporter.run.plan import Key, Plan, Plugin
 from reporter.run.record import Cause, Failure
 from reporter.run.state import Phase
-from reporter.run.upload import UploadConclusion, UploadOutcome
-from reporter.run.upload_head import Meta, filename_of
+from reporter.run.upload import Meta, UploadConclusion, UploadOutcome, filename_of
 from tests.aggregators import run_certificates as certs
 from tests.aggregators.listening import constants, limited, listening
 from tests.aggregators.stores import QuickStore

@@ -22,7 +22,7 @@ from reporter.results.process import Judge
 from reporter.run.plan import Key, Plan, Plugin
 from reporter.run.record import Cause, Failure
 from reporter.run.state import Phase
-from reporter.run.upload_head import Meta
+from reporter.run.upload import Meta
 from tests.aggregators.listening import limited, listening
 from tests.aggregators.stores import QuickStore
 from tests.archives import tars

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from reporter.run.plan import Key, Plan, Plugin
 from reporter.run.record import Cause
-from reporter.run.upload_head import Meta
+from reporter.run.upload import Meta
 from tests.archives.tars import (
     END,
     GNU,

@@ -21,8 +21,7 @@ from reporter.results.process import Judge
 from reporter.run.entry import Marked
 from reporter.run.plan import Key, Plan, Plugin
 from reporter.run.record import Cause, Failure
-from reporter.run.upload import UploadConclusion, UploadOutcome
-from reporter.run.upload_head import Meta
+from reporter.run.upload import Meta, UploadConclusion, UploadOutcome
 from tests.aggregators.listening import constants
 from tests.aggregators.stores import QuickStore, volatile
 from tests.archives.packed import packed

@@ -16,7 +16,7 @@ from reporter.errors import InvalidPayload
 from reporter.run.entry import State
 from reporter.run.error_report import SILENT, parse_report
 from reporter.run.record import Cause, Rank
-from reporter.run.upload_head import Meta
+from reporter.run.upload import Meta
 from tests.archives.tars import file, folder, tgz
 from tests.integration.aggregator.intake.scene import (
     ARCHIVE,

@@ -29,7 +29,7 @@ from reporter.run.error_report import INVALID
 from reporter.run.plan import Key, Plan, Plugin
 from reporter.run.record import Record, ResultVerdict
 from reporter.run.state import Phase
-from reporter.run.upload_head import Meta
+from reporter.run.upload import Meta
 from reporter.runctl.objects import objects
 from tests.archives import tars
 from tests.integration.aggregator.intake import scene

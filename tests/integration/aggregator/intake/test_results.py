@@ -13,8 +13,7 @@ import pytest
 
 from reporter.run.entry import State
 from reporter.run.state import Phase
-from reporter.run.upload import UploadEnded, UploadOutcome
-from reporter.run.upload_head import Meta, filename_of
+from reporter.run.upload import Meta, UploadEnded, UploadOutcome, filename_of
 from tests.archives.tars import file, tgz
 from tests.integration.aggregator.intake.scene import (
     ARCHIVE,

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reporter.run.counting import (
+from reporter.run.results import (
     MOST_WORDS,
     Sum,
     count_in,
