@@ -30,6 +30,7 @@ from tests.situations import (
     identity,
     observed,
     pod,
+    retried,
     running,
     valid,
 )
@@ -247,6 +248,11 @@ CONFIG = pod(Waiting("CreateContainerConfigError", "no key"))
             [(3, ERROR), (9, PodUnknown()), (12, ERROR)],
             ("W1", "container 'adapter': ErrImagePull: 404", 3),
             id="an outage in between",
+        ),
+        pytest.param(
+            [(3, retried(START_ERROR)), (9, again(LOOPING, last=START_ERROR))],
+            ("W3", "container 'adapter': StartError: exec: \"nope\": not found", 3),
+            id="the back-off of a command that is not found",
         ),
     ],
 )
