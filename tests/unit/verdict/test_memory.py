@@ -56,10 +56,7 @@ LAST = {
     ),
     "ended after its deletion": ([(25, deleted(pod(ended(143, end=22))))], None),
     "ended in a Pod given up": ([(25, pod(ended(143), failing_at=at(9)))], None),
-    "in back-off": (
-        [(12, again(LOOPING, restarts=0), valid(9))],
-        (1, 0, valid(9)),
-    ),
+    "in back-off": ([(12, again(LOOPING, restarts=0), valid(9))], (1, 0, valid(9))),
     "runs again, the end shown before": (
         [(11, first, valid(9)), (21, again(running(20)), valid(9))],
         (1, 0, valid(9)),
@@ -68,10 +65,7 @@ LAST = {
         [(21, again(running(20)), valid(9))],
         (1, 0, valid(9)),
     ),
-    "runs again, the file is its own": (
-        [(22, again(running(20)), valid(21))],
-        (1, 0, ABSENT),
-    ),
+    "runs again, the file is its own": ([(22, again(running(20)), valid(21))], (1, 0, ABSENT)),
     "runs again, no file": ([(22, again(running(20)))], (1, 0, ABSENT)),
     "runs again and rewrites the file": (
         [(11, first, valid(9)), (22, again(running(20)), valid(21))],
