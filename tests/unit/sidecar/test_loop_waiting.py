@@ -101,16 +101,6 @@ def test_a_failing_image_is_reported_after_a_minute_in_a_row() -> None:
     assert ["A", "A", "W1"] == [row for row, _ in rows(world)]
 
 
-def test_the_minute_begins_anew_in_another_row() -> None:
-    """The image came, the configuration is wrong."""
-    world = World(adapter=waiting(IMAGE), wait=1000.0)
-    world.at(40.0, lambda: world.adapter(waiting("CreateContainerConfigError", "no ConfigMap")))
-
-    assert world.run(200) is None
-    assert (100.0, "W2", False) == world.history[-1]
-    assert {"A", "W2"} == {row for row, _ in rows(world)}
-
-
 def test_the_wait_time_counts_from_the_adapters_start() -> None:
     """An image pull of minutes does not eat it."""
     world = World(adapter=waiting("PodInitializing"), wait=100.0)
@@ -118,26 +108,6 @@ def test_the_wait_time_counts_from_the_adapters_start() -> None:
 
     assert LoopOutcome.FINAL == world.run()
     assert (190.0, "T", True) == world.history[-1]
-
-
-def test_a_timeout_before_the_first_start_is_revisable() -> None:
-    """The adapter has not had its time yet."""
-    world = World(adapter=waiting("PodInitializing"), wait=100.0)
-    world.at(150.0, lambda: world.adapter(running(stamp(150))))
-    world.at(160.0, world.result)
-
-    assert LoopOutcome.FINAL == world.run()
-    expected = [(2.0, "A", False), (100.0, "T", False), (150.0, "A", False), (160.0, "R", True)]
-    assert expected == world.history
-
-
-def test_a_file_that_is_invalid_when_the_wait_time_ends() -> None:
-    """The cause rather than the timeout."""
-    world = World(wait=100.0)
-    world.at(50.0, world.garbage)
-
-    assert LoopOutcome.FINAL == world.run()
-    assert (100.0, "I", True) == world.history[-1]
 
 
 def test_a_result_in_the_last_moment_wins() -> None:
