@@ -285,8 +285,9 @@ def test_the_servers_own_timeout_is_no_reason_for_a_get(watching: Subject) -> No
 
 def test_a_bookmark_without_the_pod_asks_for_a_get(subject: Subject) -> None:
     """It ends the initial events: the Pod is not among them."""
+    subject.api.events.put(("BOOKMARK", {"kind": "Pod", "metadata": {"resourceVersion": "5"}}))
     subject.source.start()
-    subject.tell(("BOOKMARK", {"kind": "Pod", "metadata": {"resourceVersion": "5"}}))
+    assert subject._woken.acquire(timeout=BOUND)
 
     assert isinstance(subject.source.look(), PodNeverSeen)
 
