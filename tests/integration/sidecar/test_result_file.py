@@ -312,13 +312,15 @@ def failing(monkeypatch, path, number, *, directory=False):
 def test_an_error_that_may_pass_says_nothing_about_the_file(path, monkeypatch, number, directory):
     """A file server restarts, descriptors run out: what was read before is kept."""
     path.write_bytes(SUCCESS)
-    results = ResultFile(path)
+    outcomes = []
+    results = ResultFile(path, on_read=outcomes.append)
     with monkeypatch.context() as patched:
         failing(patched, path, number, directory=directory)
         unread = results.look()
         assert isinstance(unread, FileUnread)
         assert unread.before is None
         assert unread.cause.endswith(os.strerror(number).lower())
+        assert ["unreadable"] == outcomes
     before = results.look()
     assert isinstance(before, FileValid)
     with monkeypatch.context() as patched:
