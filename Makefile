@@ -11,16 +11,20 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 UNIT := tests/unit tests/property
+# `make test` runs these, and each program, command and route with a success and a refusal.
+QUICK := $(UNIT) tests/blackbox/smoke
 
 # Arguments for a person: PYTEST_ARGS="-k name", REQUIRE_CLUSTER=1 (a skipped cluster test fails).
 PYTEST_ARGS ?=
 # Most tests wait for something: three of them share a processor.
 WORKERS ?= $(shell expr 3 \* $$(nproc))
-# Unit tests wait for nothing, and each worker collects them again.
-UNIT_WORKERS = $(if $(filter 0,$(WORKERS)),0,$(shell nproc))
+# Quick tests wait for little, and each worker collects them again.
+QUICK_WORKERS = $(if $(filter 0,$(WORKERS)),0,$(shell nproc))
 # Series and fleets load a machine by themselves.
 LONG_WORKERS = $(if $(filter 0,$(WORKERS)),0,$(shell expr 2 \* $$(nproc)))
 PYTEST = $(BIN)/python -m pytest -q $(PYTEST_ARGS)
+# Tests that need no cluster and repeat nothing for long.
+HERE = not cluster and not node and not long
 # Neighbouring tests share servers: each worker begins with a part of its own, then helps the others.
 PARALLEL = -n $(WORKERS) --dist worksteal
 
@@ -39,8 +43,8 @@ NODES ?= 0
 # $(call need,VARIABLE,example): stops with one clear line where the variable is not given.
 need = if [ -z "$($(1))" ]; then echo "make $@ needs $(1), for example: make $@ $(1)=$(2)" >&2; exit 2; fi
 
-.PHONY: help install demo test test-cluster test-long test-long-local test-browser test-long-cluster \
-  test-python \
+.PHONY: help install demo test test-integration test-cluster test-long test-long-local test-browser \
+  test-long-cluster test-python \
   test-coverage test-coverage-html lint fmt \
   verify bench soak mutation lock image image-dev image-push image-archive binary chart release-check cluster cluster-down clean
 
@@ -68,8 +72,12 @@ install: $(READY) ## make .venv with the locked packages and this project in it
 demo: $(READY) ## run three example adapters without a cluster
 	@PATH="$(CURDIR)/$(BIN):$$PATH" examples/demo.sh
 
-test: $(READY) ## run all tests that need no cluster (no root, no Go)
-	@$(PYTEST) -p tests.left_out $(PARALLEL) -m "not cluster and not node and not long"
+test: $(READY) ## run the quick tests: 90 seconds on two cores, no root, no Go
+	@$(PYTEST) -n $(QUICK_WORKERS) --dist worksteal -m "$(HERE)" $(QUICK)
+	echo "Not run here: make test-integration, test-cluster and test-long."
+
+test-integration: $(READY) ## run the other tests that need no cluster
+	@$(PYTEST) $(PARALLEL) -m "$(HERE)" $(addprefix --ignore ,$(QUICK))
 
 test-python: $(READY) ## run the unit and property tests on another Python, 3.13 or 3.11
 	@version=$$($(BIN)/python -c 'import sys; print("%d.%d" % sys.version_info[:2])')
@@ -81,7 +89,7 @@ test-python: $(READY) ## run the unit and property tests on another Python, 3.13
 	name=$$("$$other" -c 'import sys; print("%d%d" % sys.version_info[:2])')
 	$(MAKE) -s .venv-$$name/.ready OTHER="$$other"
 	# Packages, manifests and documents are the same there.
-	.venv-$$name/bin/python -m pytest -q $(PYTEST_ARGS) -n $(UNIT_WORKERS) --dist worksteal -m "not cluster and not node and not long" $(UNIT) \
+	.venv-$$name/bin/python -m pytest -q $(PYTEST_ARGS) -n $(QUICK_WORKERS) --dist worksteal -m "$(HERE)" $(UNIT) \
 	  --ignore tests/unit/repository
 
 # Debian packages for the node and the image build, where this may install them.
@@ -92,7 +100,7 @@ endef
 test-cluster: $(READY) ## run the tests against a real API server and, as root, a real node
 	@$(bed)
 	$(PYTEST) -m "(cluster or node) and not long" \
-	  --ignore tests/unit --ignore tests/property --ignore tests/browser \
+	  $(addprefix --ignore ,$(QUICK)) --ignore tests/browser \
 	  --ignore tests/long --ignore tests/blackbox/long
 
 test-long: test-long-local test-browser test-long-cluster ## run the series: kills, fleets, outages, fuzzing in bulk; another Python
@@ -114,14 +122,14 @@ test-long-cluster: $(READY)
 
 test-coverage: $(READY) ## measure coverage; verdict, run and untar must be complete
 	@rm -f .coverage .coverage.*
-	PROPERTY_EXAMPLES=100 $(PYTEST) $(PARALLEL) -m "not cluster and not node and not long" \
+	PROPERTY_EXAMPLES=100 $(PYTEST) $(PARALLEL) -m "$(HERE)" \
 	  --cov --cov-report=term:skip-covered
 	$(BIN)/python -m coverage report --include='reporter/verdict/*,reporter/run/*,reporter/untar/*' \
 	  --show-missing --skip-covered --fail-under=100
 
 test-coverage-html: $(READY) ## measure coverage and write htmlcov/index.html
 	@rm -f .coverage .coverage.*
-	$(PYTEST) $(PARALLEL) -m "not cluster and not node and not long" --cov --cov-report=html
+	$(PYTEST) $(PARALLEL) -m "$(HERE)" --cov --cov-report=html
 
 lint: $(READY) ## check format, style, types, layers, locks and documents
 	@$(BIN)/ruff format --check --quiet . || { echo "make fmt formats these files" >&2; $(BIN)/ruff format --check .; }
@@ -144,7 +152,7 @@ fmt: $(READY) ## format the code, repair what can be repaired, write the tables 
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-verify: lint test ## lint and test
+verify: lint test test-integration ## lint, and run all tests that need no cluster
 
 bench: $(READY) ## measure the figures of docs/benchmarks.md
 	@$(bed)

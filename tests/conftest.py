@@ -4,8 +4,8 @@ Where one of them is not possible its tests are skipped with the reason, or fail
 environment has REQUIRE_CLUSTER=1.
 
 Properties are about what holds, not about how fast: no time limit for one example. `make test`
-tries a few on each version of Python; PROPERTY_EXAMPLES=NUMBER says how many, as `make test-long`
-and `make test-coverage` do.
+tries a few; PROPERTY_EXAMPLES=NUMBER says how many, as `make test-long` and `make test-coverage`
+do.
 
 What has been collected stays until the end: the garbage collector is not to look at it again and
 again, in every worker.
@@ -122,7 +122,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """Build before the first test: a cold build takes longer than a test's time limit."""
     if session.config.option.collectonly:
         return
-    # By mark, not by name alone: a parameter called `node` would build a kubelet in `make test`.
+    # By mark, not by name alone: a parameter called `node` would build a kubelet for a unit test.
     real = [item for item in session.items if any(map(item.get_closest_marker, REAL))]
     wanted = {name for item in real for name in getattr(item, "fixturenames", ())}
     try:

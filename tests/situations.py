@@ -3,12 +3,10 @@
 Second 0 is the reporter's start: `now` counts from it, and the API's times are `at(second)`.
 """
 
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from reporter.verdict.case import Observation, Policy
-from reporter.verdict.decide import Pending, Provisional, Settled, Verdict, decide
+from reporter.verdict.case import Observation
 from reporter.verdict.facts import (
     Container,
     FileAbsent,
@@ -30,12 +28,10 @@ from reporter.verdict.facts import (
     Waiting,
 )
 from reporter.verdict.memory import Memory, attributed, remember
-from reporter.verdict.rows import Report
 
 START = 1_767_323_045.0  # 2026-01-02T03:04:05Z
 ABSENT = FileAbsent()
 NEVER, ON_FAILURE = RestartPolicy("Never"), RestartPolicy("OnFailure")
-PENDING = ("pending",)
 GOOD = ResultPayload(success=True, reason="AllChecked", message="12 of 12")
 BAD = ResultPayload(success=False, reason="QuotaLow", message="2 of 12 failed")
 
@@ -108,6 +104,11 @@ def pod(
     return Pod(**(shown | fields))
 
 
+def retried(state: State | None = None, **fields: Any) -> Pod:
+    """Our Pod under `restartPolicy: OnFailure`."""
+    return pod(state, restart=ON_FAILURE, **fields)
+
+
 def deleted(before: Pod, second: float = 20, *, grace: float = 30) -> Pod:
     """The same Pod after its deletion was asked for."""
     return replace(before, deletion_requested_at=at(second), deletion_grace=grace)
@@ -150,39 +151,6 @@ def in_form(o: Observation, form: Form) -> Observation:
 def later(o: Observation, second: float) -> Observation:
     """The same observation at a later second, when nothing but time has passed."""
     return replace(o, now=second)
-
-
-def final(row: str, status: str, reason: str, message: str) -> tuple[str, Report]:
-    """A settled verdict."""
-    return "settled", Report(row, status, reason, message)
-
-
-def revisable(row: str, status: str, reason: str, message: str) -> tuple[str, Report]:
-    """A provisional verdict."""
-    return "provisional", Report(row, status, reason, message)
-
-
-def verdict(o: Observation, policy: Policy | None = None) -> tuple[Any, ...]:
-    """What `decide` says, without the time of the next look."""
-    return plain(decide(o, policy or Policy()))
-
-
-def plain(said: Verdict) -> tuple[Any, ...]:
-    """A verdict without the time of the next look."""
-    match said:
-        case Pending():
-            return PENDING
-        case Provisional(report):
-            return "provisional", report
-        case Settled(report):
-            return "settled", report
-
-
-def rows_of(said: Iterable[tuple[Any, ...]]) -> list[str]:
-    """The rows of several verdicts, `-` for a pending one, `!` after a settled one."""
-    return [
-        "-" if one == PENDING else one[1].row + ("!" if one[0] == "settled" else "") for one in said
-    ]
 
 
 def again(state, *, restarts=1, **fields):

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final
 
-from reporter.common.objects import field
 from reporter.errors import SettingsError
 from reporter.run.definition import (
     Definition,
@@ -109,10 +108,10 @@ def read_launch(data: bytes) -> Launch:
 
     Raises SettingsError with every problem, one line each.
     """
-    from reporter.common import schema  # takes long to load, and most commands read none
+    from reporter.common import objects, schema  # takes long to load, and most commands read none
 
     def refuse(problems: Iterable[tuple[Place, str]]) -> None:
-        lines = [f"{field(path)}: {text}" if path else text for path, text in problems]
+        lines = [f"{objects.field(path)}: {text}" if path else text for path, text in problems]
         if lines:
             raise SettingsError(lines)
 

@@ -21,7 +21,8 @@ from reporter.verdict.pod import Names, find_adapter, read_pod
 from reporter.verdict.rows import Report
 from tests.fakekube.merge import merge_conditions
 from tests.property.facts import ROWS, files, settings_of_users, texts
-from tests.situations import at, deleted, ended, invalid, observed, pod, running, valid, verdict
+from tests.saying import said
+from tests.situations import at, deleted, ended, invalid, observed, pod, running, valid
 
 # Facts in every order of arrival.
 
@@ -44,7 +45,7 @@ def after(order, file, job, stopped):
         seen = file if fact == "file" else seen
         known = job if fact == "job" else known
         made.append((22, shown, seen))
-    return verdict(observed(*made, job=known, stopped=stopped))
+    return said(observed(*made, job=known, stopped=stopped))
 
 
 @pytest.mark.parametrize("stopped", [None, 21])

@@ -3,7 +3,6 @@
 import base64
 import contextlib
 import http.client
-import json
 import os
 import re
 import subprocess
@@ -28,45 +27,6 @@ def aggregator(tmp_path: Path):
 
 def local(aggregator: Aggregator) -> tuple[str, str]:
     return "--url", f"http://127.0.0.1:{aggregator.status_port}"
-
-
-def test_a_run_from_beginning_to_end(home: Home, aggregator: Aggregator) -> None:
-    """status, wait, watch, retrieve: each from the same listener."""
-    where = local(aggregator)
-    worker = aggregator.worker("sysd")
-    worker.post("by-node/node1/sysd", total=4, completed=1, msg="begun")
-
-    code, out, err = home.run("status", *where)
-    assert (0, "") == (code, err)
-    assert "running: 0 of 2 done (0%)" in out
-    assert re.search(r"sysd +node1 +running +- +1/4 .* begun", out)
-    code, _, err = home.run("retrieve", *where)
-    assert 4 == code
-    assert "there are no results yet" in err
-
-    with (
-        home.started("wait", *where, "-o", "json") as waiting,
-        home.started("watch", *where) as watching,
-    ):
-        for node in NODES:
-            worker.put(f"by-node/{node}/sysd", b"data")
-        out_wait, _ = waiting.communicate(timeout=BOUND)
-        out_watch, _ = watching.communicate(timeout=BOUND)
-    ended = json.loads(out_wait)
-    assert (0, 0) == (waiting.returncode, watching.returncode)
-    assert ("complete", True, 1.0) == (
-        ended["status"],
-        ended["final"],
-        ended["percent_complete"],
-    )
-    assert b"complete: 2 of 2 done (100%), final" in out_watch.splitlines()[-1]
-
-    assert ended["retrieved_at"] is None
-    code, out, err = home.run("retrieve", *where, "--extract", "results")
-    assert (0, "results\n", "") == (code, out, err)
-    assert aggregator.status()["retrieved_at"] is not None
-    found = sorted((home.folder / "results").rglob("result"))
-    assert [b"data", b"data"] == [file.read_bytes() for file in found]
 
 
 def test_an_early_failure(home: Home, aggregator: Aggregator) -> None:

@@ -51,4 +51,5 @@ def survive(scene: Scene, aggregator: Aggregator, seconds: float) -> None:
     assert ("complete", len(scene.path.read_bytes())) == (entry["status"], entry["bytes"])
     assert scene.path.read_bytes() == aggregator.result("e2e/global")
     assert entry["last-heartbeat"] is not None
+    scene.adapter(scene.ended())
     assert 0 == reporter.finish()

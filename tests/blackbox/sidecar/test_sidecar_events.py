@@ -76,10 +76,11 @@ def test_a_restart_of_the_reporter_adds_no_event(scene: Scene) -> None:
     scene.create(form="native")
     first = scene.start()
     scene.write_result()
-    scene.wait_final()
-    first.finish()
+    scene.fake.wait_for(scene.fake.events)
+    first.close()
     second = scene.start()
     scene.wait_log("Final verdict is already on the Job")
+    scene.adapter(scene.ended())
 
     assert 0 == second.finish()
     assert 1 == len(scene.fake.requests("POST"))

@@ -25,6 +25,7 @@ def test_a_job_that_is_gone_is_a_quiet_end(scene: Scene, form: str, successor: b
 
     if form == "native":
         assert reporter.alive
+    scene.adapter(scene.ended())
     assert 0 == reporter.finish()
     assert [] == [e for e in scene.logs if e["level"] in {"error", "critical"}]
     if successor:
@@ -51,6 +52,7 @@ def test_the_wrong_job_is_loud(scene: Scene, form: str) -> None:
 
     if form == "native":
         assert reporter.alive
+        scene.adapter(scene.ended())
         assert 0 == reporter.finish()
     else:
         assert 1 == reporter.join()
@@ -89,12 +91,15 @@ def test_an_older_attempt_writes_nothing_more(scene: Scene, form: str) -> None:
     scene.fake.wait_for(lambda: scene.note()["attempt"]["pod"] == name)
     scene.write_result("failure", "Older")
     scene.wait_log("A newer Pod reports on this Job: nothing more is written")
+    scene.adapter(scene.ended())
 
     assert 0 == older.finish()
     (scene.directory / "other").mkdir()
     scene.path = scene.directory / "other" / "adapter-result.json"
+    scene.pod_name = name
     newer.sigterm()
     scene.write_result()
+    scene.adapter(scene.ended())
     newer.join()
     assert "Older" not in str(scene.writes())
 
@@ -118,13 +123,14 @@ def test_a_restarted_reporter_finds_its_final_verdict(scene: Scene, form: str) -
     scene.create(form=form)
     first = scene.start()
     scene.write_result()
-    scene.wait_final()
-    first.finish()
+    scene.wait_log("Verdict")
+    first.close()
     written = len(scene.writes())
     # The file may have changed meanwhile: the verdict has not.
     scene.write_result("failure", "TooLate")
     again = scene.start()
     scene.wait_log("Final verdict is already on the Job")
+    scene.adapter(scene.ended())
 
     assert 0 == again.finish()
     assert written == len(scene.writes())

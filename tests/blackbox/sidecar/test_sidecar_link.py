@@ -160,6 +160,7 @@ def test_job_that_is_only_read_is_never_written(
     scene.wait_log("Condition written")
     scene.write(WRITTEN)
     scene.wait_log("Delivered to the aggregator")
+    scene.adapter(scene.ended())
 
     assert 0 == (reporter.finish() if form == "native" else reporter.join())
     assert [("/api/v1/results/global/e2e", WRITTEN.encode(), "")] == results(aggregator)
@@ -222,13 +223,14 @@ def test_restarted_reporter_delivers_again(scene: Scene, aggregator: Scripted) -
     first = scene.start(WORKER_HEARTBEAT_SECONDS="0")
     scene.write_result()
     scene.wait_final()
-    first.finish()
+    first.close()
     aggregator.script("results", Say(409, b"result e2e/global already received\n"))
     second = scene.start(**linked(aggregator))
     aggregator.heard(1, "results")
     said = scene.wait_log("Delivered to the aggregator")
 
     assert "duplicate" == said["outcome"]
+    scene.adapter(scene.ended())
     assert 0 == second.finish()
 
 
@@ -238,7 +240,7 @@ def test_changed_file_does_not_change_the_verdict(scene: Scene, aggregator: Scri
     first = scene.start(WORKER_HEARTBEAT_SECONDS="0")
     scene.write_result()
     scene.wait_final()
-    first.finish()
+    first.close()
     scene.write_result("failure", "Later", "not what was reported")
     second = scene.start(**linked(aggregator))
     aggregator.heard(1, "results")
@@ -246,6 +248,7 @@ def test_changed_file_does_not_change_the_verdict(scene: Scene, aggregator: Scri
     ((_, body, _),) = results(aggregator)
     expected = {"status": "success", "reason": "AllGood", "message": "fine"}
     assert expected == json.loads(body)
+    scene.adapter(scene.ended())
     assert 0 == second.finish()
 
 
@@ -287,6 +290,7 @@ def test_heartbeats_until_the_delivery(scene: Scene, aggregator: Scripted) -> No
     scene.write_result()
     scene.wait_log("Delivered to the aggregator")
     beats = len(aggregator.heard(0, "health"))
+    scene.adapter(scene.ended())
 
     assert 0 == reporter.finish()
     assert beats == len(aggregator.heard(0, "health"))

@@ -66,6 +66,7 @@ def test_native_form_delivers_before_the_pod_ends(scene: Scene, aggregator: Scri
     scene.write_result()
     aggregator.heard(1, "results")
     scene.wait_log("Delivered to the aggregator")
+    scene.adapter(scene.ended())
 
     assert 0 == reporter.finish()
     assert 1 == len(results(aggregator))

@@ -59,20 +59,6 @@ def test_people_can_have_lines(scene: Scene) -> None:
     assert not output.startswith("{")
 
 
-def test_bad_settings_are_all_named_and_shown_on_the_job(scene: Scene) -> None:
-    """One line each, exit 2 where nobody restarts it, and Unknown/ReporterConfigError."""
-    scene.create()
-    with scene.process(MAX_WAIT_TIME_SECONDS="soon", EXIT_POLICY="maybe") as process:
-        output, errors = process.communicate(timeout=60)
-
-    assert (2, "") == (process.returncode, errors)
-    problems = [event["problem"] for event in logged(output) if "problem" in event]
-    assert ["EXIT_POLICY", "MAX_WAIT_TIME_SECONDS"] == sorted(p.split("=")[0] for p in problems)
-    assert [("Unknown", "ReporterConfigError", False)] == scene.history()
-    for problem in problems:
-        assert problem in scene.condition()["message"]
-
-
 def test_settings_that_cannot_change_the_verdict_never_cost_one(scene: Scene) -> None:
     """Nor does a Service that is called as one of them: the defaults, and a line each."""
     scene.create()

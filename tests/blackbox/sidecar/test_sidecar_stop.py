@@ -308,6 +308,7 @@ def test_the_api_is_away_at_sigterm(scene: Scene, form: str) -> None:
     scene.wait_condition(RUNNING)
     scene.fake.stop()
     scene.write_result()
+    scene.adapter(scene.ended())
     reporter.sigterm()
     later(0.3, scene.fake.start)
 

@@ -1,11 +1,10 @@
 """What a whole reporter writes for what an adapter does, in both forms, and how it exits."""
 
-import json
 from typing import Any
 
 import pytest
 
-from tests.blackbox.sidecar.scene import ANNOTATION, RUNNING, TYPE, Scene, now
+from tests.blackbox.sidecar.scene import RUNNING, TYPE, Scene, now
 from tests.fakekube import Answer, running, terminated, waiting
 
 A = ("Unknown", RUNNING, False)
@@ -30,34 +29,6 @@ def test_a_short_job_costs_six_requests(scene: Scene) -> None:
     ]
     assert expected == [(entry.method, entry.path) for entry in scene.fake.journal]
     assert [A, ("True", "AllGood", True)] == scene.history()
-
-
-def test_the_condition_has_all_six_fields_and_the_annotation_comes_with_it(scene: Scene) -> None:
-    """Both are in the one PATCH, guarded by UID and resourceVersion."""
-    scene.create()
-    reporter = scene.start()
-    scene.wait_condition(RUNNING)
-    before = scene.fake.job(scene.job_name)["metadata"]
-    scene.write_result("failure", "DiskFull", "no space left")
-    reporter.join()
-
-    body = scene.writes()[-1]
-    (condition,) = body["status"]["conditions"]
-    times = [condition.pop("lastProbeTime"), condition.pop("lastTransitionTime")]
-    expected = {
-        "type": TYPE,
-        "status": "False",
-        "reason": "DiskFull",
-        "message": "no space left",
-    }
-    assert expected == condition
-    assert all(time >= scene.started for time in times)
-    assert (before["uid"], before["resourceVersion"]) == (
-        body["metadata"]["uid"],
-        body["metadata"]["resourceVersion"],
-    )
-    note = json.loads(body["metadata"]["annotations"][ANNOTATION])
-    assert (True, "R", scene.pod_name) == (note["final"], note["rule"], note["attempt"]["pod"])
 
 
 @pytest.mark.parametrize(
@@ -306,6 +277,7 @@ def test_an_image_that_cannot_be_had_is_said_at_once_and_taken_back(scene: Scene
     scene.wait_condition(RUNNING)
     scene.write_result()
     scene.wait_final()
+    scene.adapter(scene.ended())
 
     assert 0 == reporter.finish()
     expected = [("False", "AdapterImagePullFailed", False), A, ("True", "AllGood", True)]
@@ -425,7 +397,7 @@ def test_a_contradiction_is_noted_by_a_restarted_reporter(scene: Scene) -> None:
     scene.write_result()
     scene.wait_final()
     evidence = scene.note()["evidence"]
-    assert 0 == first.finish()
+    first.close()
     second = scene.start()
     scene.wait_log("Final verdict is already on the Job")
     scene.adapter(scene.ended(1))

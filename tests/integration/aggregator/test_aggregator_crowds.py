@@ -84,7 +84,7 @@ class Attacker:
 def test_slow_loris(start: Start, share: int) -> None:
     """A37: 200 dripping heads, 100 dripping bodies, 20 stalled bodies, 50 stalled handshakes.
 
-    `make test` has a tenth of them. A good upload and an update are answered meanwhile; all the
+    The quick one has a tenth of them. A good upload and an update are answered meanwhile; all the
     others are cut off.
     """
     nodes = [f"n{number}" for number in range(30)]

@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 from reporter.aggregator.api import page
 from reporter.aggregator.startup_gate import StartupGate
 from tests.aggregators.trapped import Trapped
-from tests.blackbox.aggregator.test_openapi import DOCUMENT, STATUS
+from tests.blackbox.smoke.test_routes import DOCUMENT, STATUS
 
 
 def valid(name: str, document: Any) -> Any:

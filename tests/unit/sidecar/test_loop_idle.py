@@ -14,7 +14,7 @@ from reporter.errors import (
     Unavailable,
 )
 from reporter.sidecar.loop import LoopOutcome
-from tests.unit.sidecar.loop_world import Object, World, stamp, supersede, terminated, waiting
+from tests.unit.sidecar.loop_world import Object, World, stamp, supersede
 
 
 @pytest.mark.parametrize(
@@ -239,30 +239,3 @@ def test_a_quiet_job_of_ten_minutes_makes_few_passes_and_five_requests() -> None
     assert LoopOutcome.FINAL == world.run()
     assert 5 == len(world.requests)
     assert len(world.passes) <= 320
-
-
-def test_a_crash_loop_is_reported_with_what_it_last_said() -> None:
-    """Under OnFailure: the row, not each of its texts."""
-    world = World("classic", restart_policy="OnFailure", wait=1000.0)
-    last = terminated(7, started_at=stamp(0), finished_at=stamp(5))
-    for restarts, at in ((2, 20.0), (3, 25.0), (4, 30.0)):
-        world.at(
-            at,
-            lambda restarts=restarts: world.adapter(
-                waiting("CrashLoopBackOff"), last=last, restarts=restarts
-            ),
-        )
-
-    assert world.run(100) is None
-    assert [(0.0, "A", False), (20.0, "C", False), (50.0, "C", False)] == world.history
-
-
-def test_a_result_that_is_written_again_and_again_is_no_storm() -> None:
-    """While the adapter may run again each change is revisable: one write a second at most."""
-    world = World("classic", restart_policy="OnFailure")
-    for step in range(100):
-        world.at(5 + step / 50, lambda step=step: world.result(reason=f"Step{step}"))
-
-    assert world.run(20) is None
-    assert [5.0, 6.0, 7.0] == [round(at, 1) for at, row, _ in world.history if row == "R"]
-    assert "Step99" == world.condition["reason"]

@@ -6,29 +6,7 @@ import pytest
 
 from reporter.sidecar.inotify import BURST, DirectoryWatch
 from reporter.sidecar.loop import LoopOutcome
-from tests.unit.sidecar.loop_world import World, rows, running, stamp, terminated
-
-# Clocks
-
-
-@pytest.mark.parametrize(("form", "expected"), [("native", 30.0), ("classic", 0.0)])
-def test_a_clock_stepped_before_the_first_look_leaves_the_adapter_its_time(form, expected) -> None:
-    """A sidecar that was never restarted is older than its adapter; in the classic form not."""
-    world = World(form, adapter=running(stamp(-3600)), wait=30.0)
-
-    assert LoopOutcome.FINAL == world.run(100)
-    assert expected == next(at for at, row, final in world.history if (row, final) == ("T", True))
-
-
-@pytest.mark.parametrize("form", ["native", "classic"])
-def test_a_result_older_than_its_run_counts_on_the_pods_own_volume(form) -> None:
-    """The clock was stepped by two seconds between the write and the stamp of the start."""
-    world = World(form, adapter=running(stamp(2)))
-    world.at(0.5, world.result, lambda: world.adapter(terminated(0, started_at=stamp(2))))
-
-    assert LoopOutcome.FINAL == world.run(20)
-    assert ("R", True) == rows(world)[-1]
-
+from tests.unit.sidecar.loop_world import World, rows
 
 # A result that becomes the verdict when the adapter has ended
 
@@ -42,16 +20,6 @@ def test_at_exit_a_result_is_told_and_final_with_the_end() -> None:
     assert [(0.0, "A", False), (30.0, "A", False), (40.0, "R", True)] == world.history
     told = world.published_at[1][1].report.message
     assert "Adapter container is running; result received: AllGood" == told
-
-
-@pytest.mark.parametrize("form", ["native", "classic"])
-def test_at_exit_a_success_that_ends_badly_never_stands_on_the_job(form) -> None:
-    """Not even for a moment."""
-    world = World(form, at_exit=True)
-    world.at(5.0, world.result).at(40.0, lambda: world.end(1))
-
-    assert LoopOutcome.FINAL == world.run(100)
-    assert [("A", False), ("A", False), ("X", True)] == rows(world)
 
 
 def test_at_exit_a_received_result_is_silent_where_row_a_is() -> None:

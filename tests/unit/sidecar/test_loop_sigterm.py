@@ -5,8 +5,6 @@ import itertools
 import pytest
 
 from reporter.sidecar.loop import LoopOutcome
-from reporter.verdict.facts import PodGone, PodSeen
-from reporter.verdict.pod import Names, read_pod
 from tests.unit.sidecar.loop_world import World, running, stamp, terminated, waiting
 
 
@@ -69,19 +67,6 @@ def test_an_end_that_is_shown_late_replaces_the_interruption(watched: bool) -> N
         world.history[-2],
         (20.5 <= world.history[-1][0] <= 21.5, *world.history[-1][1:]),
     ]
-
-
-@pytest.mark.parametrize(("shown", "row"), [("deletion", "N"), ("deadline", "D")])
-def test_a_reason_that_is_shown_late_settles_the_interruption(shown: str, row: str) -> None:
-    """SIGTERM of a Pod that ends, and an API that says so seconds later."""
-    world = World()
-    if shown == "deadline":
-        world.job["spec"]["activeDeadlineSeconds"] = 9
-    world.at(10.0, world.sigterm)
-    world.at(15.0, lambda: world.delete(30))
-
-    assert LoopOutcome.FINAL == world.run()
-    assert [(12.0, "N", False), (15.0, row, True)] == world.history[-2:]
 
 
 def test_sigterm_while_the_api_is_away() -> None:
@@ -188,19 +173,13 @@ def test_a_deletion_that_only_the_look_before_a_write_shows_holds_it_back_too() 
     assert [(0.0, "A", False), (51.5, "N", False)] == world.history
 
 
-@pytest.mark.parametrize("shown", ["present", "stale", "gone"])
-def test_a_deadline_while_the_image_is_missing(shown: str) -> None:
-    """The cause becomes the last word, also where the Pod cannot be read any more."""
+def test_a_deadline_while_the_image_is_missing() -> None:
+    """The cause becomes the last word, before the Job says that its deadline has passed."""
     world = World(adapter=waiting("ErrImagePull", "not found"))
     world.job["spec"]["activeDeadlineSeconds"] = 30
 
-    def hide() -> None:
-        pod = read_pod(world.pod, Names())
-        looks = {"present": None, "stale": PodSeen(pod, current=False), "gone": PodGone(pod)}
-        world.shown = looks[shown]
-
     world.at(30.0, lambda: world.delete(30))
-    world.at(31.0, hide, world.sigterm)
+    world.at(31.0, world.sigterm)
 
     assert LoopOutcome.FINAL == world.run()
     assert [(2.0, "A", False), (30.0, "W1", False), (31.0, "W1", True)] == world.history
@@ -230,18 +209,6 @@ def test_a_deletion_seen_late_leaves_what_is_left() -> None:
     at, row, final = world.history[-1]
     assert ("N", True) == (row, final)
     assert at <= 21.5
-
-
-def test_the_jobs_deadline_needs_no_word_of_the_job() -> None:
-    """Its Pods are deleted before its own condition says why."""
-    world = World()
-    assert world.job is not None
-    world.job["spec"]["activeDeadlineSeconds"] = 10
-    world.at(10.0, lambda: world.delete(30))
-    world.at(11.0, world.sigterm)
-
-    assert LoopOutcome.FINAL == world.run()
-    assert [(10.0, "D", False), (11.0, "D", True)] == world.history[-2:]
 
 
 def test_the_job_is_read_again_before_a_deletion_is_settled() -> None:

@@ -25,23 +25,6 @@ def test_an_adapter_that_starts_soon_is_reported_once() -> None:
     assert "Adapter container is running" == world.condition["message"]
 
 
-def test_an_adapter_that_does_not_start_is_reported_after_two_seconds() -> None:
-    """So that the Job says that somebody is there."""
-    world = World(adapter=waiting("PodInitializing"))
-
-    assert world.run(20) is None
-    assert [(2.0, "A", False)] == world.history
-
-
-def test_the_state_in_row_a_follows_after_half_a_minute() -> None:
-    """A text alone is worth a write every 30 s, not more."""
-    world = World(adapter=waiting("PodInitializing"))
-    world.at(3.0, lambda: world.adapter(running(stamp(3))))
-
-    assert world.run(100) is None
-    assert [(2.0, "A", False), (32.0, "A", False)] == world.history
-
-
 def test_a_job_whose_image_is_pulled_first_asks_seven_times() -> None:
     """In ten minutes; with the one watch that lasts as long, the Event included, that is eight."""
     world = World(adapter=waiting("PodInitializing"), wait=3600.0)
@@ -101,16 +84,6 @@ def test_a_failing_image_is_reported_after_a_minute_in_a_row() -> None:
     assert ["A", "A", "W1"] == [row for row, _ in rows(world)]
 
 
-def test_the_minute_begins_anew_in_another_row() -> None:
-    """The image came, the configuration is wrong."""
-    world = World(adapter=waiting(IMAGE), wait=1000.0)
-    world.at(40.0, lambda: world.adapter(waiting("CreateContainerConfigError", "no ConfigMap")))
-
-    assert world.run(200) is None
-    assert (100.0, "W2", False) == world.history[-1]
-    assert {"A", "W2"} == {row for row, _ in rows(world)}
-
-
 def test_the_wait_time_counts_from_the_adapters_start() -> None:
     """An image pull of minutes does not eat it."""
     world = World(adapter=waiting("PodInitializing"), wait=100.0)
@@ -118,26 +91,6 @@ def test_the_wait_time_counts_from_the_adapters_start() -> None:
 
     assert LoopOutcome.FINAL == world.run()
     assert (190.0, "T", True) == world.history[-1]
-
-
-def test_a_timeout_before_the_first_start_is_revisable() -> None:
-    """The adapter has not had its time yet."""
-    world = World(adapter=waiting("PodInitializing"), wait=100.0)
-    world.at(150.0, lambda: world.adapter(running(stamp(150))))
-    world.at(160.0, world.result)
-
-    assert LoopOutcome.FINAL == world.run()
-    expected = [(2.0, "A", False), (100.0, "T", False), (150.0, "A", False), (160.0, "R", True)]
-    assert expected == world.history
-
-
-def test_a_file_that_is_invalid_when_the_wait_time_ends() -> None:
-    """The cause rather than the timeout."""
-    world = World(wait=100.0)
-    world.at(50.0, world.garbage)
-
-    assert LoopOutcome.FINAL == world.run()
-    assert (100.0, "I", True) == world.history[-1]
 
 
 def test_a_result_in_the_last_moment_wins() -> None:

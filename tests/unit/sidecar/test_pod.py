@@ -286,10 +286,24 @@ def test_the_servers_own_timeout_is_no_reason_for_a_get(watching: Subject) -> No
     assert (0, 2) == (watching.api.gets, watching.api.watches)
 
 
+def test_a_watch_that_lasted_is_opened_again_at_once(
+    watching: Subject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server ends each after a quarter of an hour."""
+    monkeypatch.setattr("reporter.sidecar.pod.HEALTHY_AFTER", 0.0)
+    pauses: list[float] = []
+    monkeypatch.setattr(watching.source._closed, "wait", pauses.append)
+    watching.tell(None, ("ADDED", pod(12, code=3)), None, ("ADDED", pod(13, code=4)))
+
+    assert 4 == exit_code(watching)
+    assert ([], 0, 3) == (pauses, watching.api.gets, watching.api.watches)
+
+
 def test_a_bookmark_without_the_pod_asks_for_a_get(subject: Subject) -> None:
     """It ends the initial events: the Pod is not among them."""
+    subject.api.events.put(("BOOKMARK", {"kind": "Pod", "metadata": {"resourceVersion": "5"}}))
     subject.source.start()
-    subject.tell(("BOOKMARK", {"kind": "Pod", "metadata": {"resourceVersion": "5"}}))
+    assert subject._woken.acquire(timeout=BOUND)
 
     assert isinstance(subject.source.look(), PodNeverSeen)
 

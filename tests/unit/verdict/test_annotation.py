@@ -159,10 +159,7 @@ def test_the_annotation_to_the_letter():
         '"podCreatedAt":"2026-01-02T03:04:04Z","waitingSince":"2026-01-02T03:04:05Z",'
         '"adapterStartedAt":"2026-01-02T03:04:06Z","adapterRestarts":2},"evidence":{"file":{}}}'
     ) == encode_note(
-        ATTEMPT,
-        Report("A", "Unknown", "AdapterRunning", "m"),
-        {"file": {}},
-        final=False,
+        ATTEMPT, Report("A", "Unknown", "AdapterRunning", "m"), {"file": {}}, final=False
     )
 
 

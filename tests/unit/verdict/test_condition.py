@@ -58,16 +58,8 @@ ORDER = {
         False,
     ),
     "the same name, another UID": (OURS, replace(OURS, pod_uid="uid-z"), True),
-    "our Pod cannot be read, started earlier": (
-        Attempt("job-b", "", None, AT + 2),
-        NEWER,
-        True,
-    ),
-    "our Pod cannot be read, started later": (
-        Attempt("job-b", "", None, AT + 90),
-        NEWER,
-        False,
-    ),
+    "our Pod cannot be read, started earlier": (Attempt("job-b", "", None, AT + 2), NEWER, True),
+    "our Pod cannot be read, started later": (Attempt("job-b", "", None, AT + 90), NEWER, False),
     "neither can be read, started earlier": (
         Attempt("job-b", "", None, AT),
         Attempt("job-a", "", None, AT + 1),
@@ -155,12 +147,7 @@ WORTH = {
     "our own, another status": (standing(), replace(RUNS, status="False"), False, True),
     "our own, another reason": (standing(), replace(RUNS, reason="AdapterTimeout"), False, True),
     "our own, the same words from another row": (standing(), replace(RUNS, row="N"), False, True),
-    "somebody else changed our condition": (
-        replace(standing(), status="True"),
-        RUNS,
-        False,
-        True,
-    ),
+    "somebody else changed our condition": (replace(standing(), status="True"), RUNS, False, True),
     "somebody else changed our final condition": (
         replace(standing(DONE, final=True), status="False"),
         DONE,

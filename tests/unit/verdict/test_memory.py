@@ -30,6 +30,7 @@ from tests.situations import (
     identity,
     observed,
     pod,
+    retried,
     running,
     valid,
 )
@@ -55,10 +56,7 @@ LAST = {
     ),
     "ended after its deletion": ([(25, deleted(pod(ended(143, end=22))))], None),
     "ended in a Pod given up": ([(25, pod(ended(143), failing_at=at(9)))], None),
-    "in back-off": (
-        [(12, again(LOOPING, restarts=0), valid(9))],
-        (1, 0, valid(9)),
-    ),
+    "in back-off": ([(12, again(LOOPING, restarts=0), valid(9))], (1, 0, valid(9))),
     "runs again, the end shown before": (
         [(11, first, valid(9)), (21, again(running(20)), valid(9))],
         (1, 0, valid(9)),
@@ -67,10 +65,7 @@ LAST = {
         [(21, again(running(20)), valid(9))],
         (1, 0, valid(9)),
     ),
-    "runs again, the file is its own": (
-        [(22, again(running(20)), valid(21))],
-        (1, 0, ABSENT),
-    ),
+    "runs again, the file is its own": ([(22, again(running(20)), valid(21))], (1, 0, ABSENT)),
     "runs again, no file": ([(22, again(running(20)))], (1, 0, ABSENT)),
     "runs again and rewrites the file": (
         [(11, first, valid(9)), (22, again(running(20)), valid(21))],
@@ -247,6 +242,11 @@ CONFIG = pod(Waiting("CreateContainerConfigError", "no key"))
             [(3, ERROR), (9, PodUnknown()), (12, ERROR)],
             ("W1", "container 'adapter': ErrImagePull: 404", 3),
             id="an outage in between",
+        ),
+        pytest.param(
+            [(3, retried(START_ERROR)), (9, again(LOOPING, last=START_ERROR))],
+            ("W3", "container 'adapter': StartError: exec: \"nope\": not found", 3),
+            id="the back-off of a command that is not found",
         ),
     ],
 )

@@ -41,10 +41,7 @@ WHOSE = {
     # the first run
     "first run: written in a later second": ([(9, pod(running(5)), valid(6))], True),
     "first run: written in the second of its start": ([(9, pod(running(5)), valid(5))], True),
-    "first run: the start was stamped after a quick file": (
-        [(9, pod(running(5)), valid(4))],
-        True,
-    ),
+    "first run: the start was stamped after a quick file": ([(9, pod(running(5)), valid(4))], True),
     "first run: two seconds before its start": ([(9, pod(running(5)), valid(3))], False),
     "first run: quick, but older than the Pod": ([(9, pod(running(0)), valid(-1))], False),
     "first run: invalid, older": ([(9, pod(running(5)), invalid(3))], False),
@@ -228,11 +225,7 @@ SHARED = {
     "another file than before": ([(9, pod(running(5)), valid(6))], {"before": valid(-9)}, True),
     "the file server is 3 s behind": ([(9, pod(ended(0, start=5)), valid(2))], {}, True),
     "the file server is an hour behind": ([(9, pod(running(5)), valid(-3600))], {}, True),
-    "the same file as before": (
-        [(9, pod(running(5)), valid(-9))],
-        {"before": valid(-9)},
-        False,
-    ),
+    "the same file as before": ([(9, pod(running(5)), valid(-9))], {"before": valid(-9)}, False),
     "the same file as before, the file server is ahead": (
         [(9, pod(running(5)), valid(7))],
         {"before": valid(7)},

@@ -114,11 +114,9 @@ def test_known_proxies_are_no_adapters(proxy):
 )
 def test_where_nothing_tells_the_first_is_taken_with_a_remark(pod):
     """As the older product does, but loudly."""
-    assert (
-        "a",
-        "",
-        ("adapter container guessed: 'a' is the first of a, b",),
-    ) == find_adapter(pod, NAMES)
+    assert ("a", "", ("adapter container guessed: 'a' is the first of a, b",)) == find_adapter(
+        pod, NAMES
+    )
 
 
 MISFITS = {

@@ -354,8 +354,4 @@ def test_the_pod_of_a_look():
     """The last known Pod, whether or not it is still there."""
     pod = Pod("p")
 
-    assert (pod, pod, None) == (
-        pod_of(PodSeen(pod)),
-        pod_of(PodGone(pod)),
-        pod_of(PodRefused()),
-    )
+    assert (pod, pod, None) == (pod_of(PodSeen(pod)), pod_of(PodGone(pod)), pod_of(PodRefused()))

@@ -19,54 +19,34 @@ from tests.situations import BAD, GOOD, valid
 LONG = "ä" * 2000
 
 EXACT = {
-    "R, success": (rows.result(GOOD), Report("R", "True", "AllChecked", "12 of 12")),
-    "R, failure": (rows.result(BAD), Report("R", "False", "QuotaLow", "2 of 12 failed")),
+    "R, success": (rows.result(GOOD), "R True AllChecked: 12 of 12"),
+    "R, failure": (rows.result(BAD), "R False QuotaLow: 2 of 12 failed"),
     "T": (
         rows.timeout(300.0),
-        Report("T", "False", "AdapterTimeout", "Adapter did not produce results within 5m0s"),
+        "T False AdapterTimeout: Adapter did not produce results within 5m0s",
     ),
     "T, the Pod refused": (
         rows.timeout(12, refused=True),
-        Report(
-            "T",
-            "False",
-            "AdapterTimeout",
-            "Adapter did not produce results within 12s (the Pod could not be read: forbidden)",
-        ),
+        "T False AdapterTimeout: Adapter did not produce results within 12s (the Pod "
+        "could not be read: forbidden)",
     ),
     "O": (
         rows.out_of_memory(),
-        Report(
-            "O",
-            "False",
-            "AdapterOOMKilled",
-            "Adapter container was killed due to out of memory (OOMKilled)",
-        ),
+        "O False AdapterOOMKilled: Adapter container was killed due to out of memory (OOMKilled)",
     ),
     "I": (
         rows.invalid(FileInvalid("status: must be either 'success' or 'failure'", None)),
-        Report(
-            "I",
-            "False",
-            "InvalidResultFormat",
-            "Failed to parse adapter result: status: must be either 'success' or 'failure'",
-        ),
+        "I False InvalidResultFormat: Failed to parse adapter result: status: must be "
+        "either 'success' or 'failure'",
     ),
     "X, exit 1": (
         rows.exited(Terminated(1, "Error"), result_required=True),
-        Report(
-            "X", "False", "AdapterExitedWithError", "Adapter container exited with code 1: Error"
-        ),
+        "X False AdapterExitedWithError: Adapter container exited with code 1: Error",
     ),
     "X, exit 0": (
         rows.exited(Terminated(0, "Completed"), result_required=True),
-        Report(
-            "X",
-            "False",
-            "AdapterMissingResults",
-            "Adapter container exited successfully (code 0)"
-            " but did not produce a valid result file: Completed",
-        ),
+        "X False AdapterMissingResults: Adapter container exited successfully (code 0) "
+        "but did not produce a valid result file: Completed",
     ),
     "X, exit 0, something else lies there": (
         rows.exited(
@@ -74,14 +54,9 @@ EXACT = {
             result_required=True,
             searched=Searched("/results/adapter-result.json", ("result.json", "run")),
         ),
-        Report(
-            "X",
-            "False",
-            "AdapterMissingResults",
-            "Adapter container exited successfully (code 0)"
-            " but did not produce a valid result file: Completed"
-            " (looked for /results/adapter-result.json; found result.json, run)",
-        ),
+        "X False AdapterMissingResults: Adapter container exited successfully (code 0) "
+        "but did not produce a valid result file: Completed (looked for "
+        "/results/adapter-result.json; found result.json, run)",
     ),
     "X, exit 0, a file that does not count": (
         rows.exited(
@@ -89,73 +64,43 @@ EXACT = {
             result_required=True,
             searched=Searched("/results/adapter-result.json", ("adapter-result.json",)),
         ),
-        Report(
-            "X",
-            "False",
-            "AdapterMissingResults",
-            "Adapter container exited successfully (code 0)"
-            " but did not produce a valid result file"
-            " (looked for /results/adapter-result.json; found an older adapter-result.json)",
-        ),
+        "X False AdapterMissingResults: Adapter container exited successfully (code 0) "
+        "but did not produce a valid result file (looked for "
+        "/results/adapter-result.json; found an older adapter-result.json)",
     ),
     "X, exit 0, nothing lies there": (
         rows.exited(
-            Terminated(0),
-            result_required=True,
-            searched=Searched("/results/adapter-result.json"),
+            Terminated(0), result_required=True, searched=Searched("/results/adapter-result.json")
         ),
-        Report(
-            "X",
-            "False",
-            "AdapterMissingResults",
-            "Adapter container exited successfully (code 0)"
-            " but did not produce a valid result file"
-            " (looked for /results/adapter-result.json)",
-        ),
+        "X False AdapterMissingResults: Adapter container exited successfully (code 0) "
+        "but did not produce a valid result file (looked for "
+        "/results/adapter-result.json)",
     ),
     "S": (
         rows.exited(Terminated(0, "Completed"), result_required=False),
-        Report("S", "True", "AdapterSucceeded", "Adapter container exited successfully (code 0)"),
+        "S True AdapterSucceeded: Adapter container exited successfully (code 0)",
     ),
     "E": (
         rows.evicted("Evicted", "low on memory"),
-        Report(
-            "E",
-            "Unknown",
-            "AdapterEvicted",
-            "Pod was disrupted: Evicted: low on memory",
-        ),
+        "E Unknown AdapterEvicted: Pod was disrupted: Evicted: low on memory",
     ),
     "E, without message": (
         rows.evicted("Preempting", ""),
-        Report("E", "Unknown", "AdapterEvicted", "Pod was disrupted: Preempting"),
+        "E Unknown AdapterEvicted: Pod was disrupted: Preempting",
     ),
     "D": (
         rows.deadline("Job", 600.0),
-        Report(
-            "D",
-            "False",
-            "AdapterTimeout",
-            "Adapter did not finish within the Job's activeDeadlineSeconds (10m0s)",
-        ),
+        "D False AdapterTimeout: Adapter did not finish within the Job's "
+        "activeDeadlineSeconds (10m0s)",
     ),
     "M": (
         rows.misfit("POLL_INTERVAL_SECONDS: must be positive"),
-        Report(
-            "M",
-            "Unknown",
-            "ReporterConfigError",
-            "Invalid reporter settings: POLL_INTERVAL_SECONDS: must be positive",
-        ),
+        "M Unknown ReporterConfigError: Invalid reporter settings: POLL_INTERVAL_SECONDS: "
+        "must be positive",
     ),
     "W2": (
         rows.trouble("W2", "container 'a': CreateContainerConfigError: no key"),
-        Report(
-            "W2",
-            "False",
-            "AdapterConfigError",
-            "container 'a': CreateContainerConfigError: no key",
-        ),
+        "W2 False AdapterConfigError: container 'a': CreateContainerConfigError: no key",
     ),
 }
 
@@ -163,7 +108,7 @@ EXACT = {
 @pytest.mark.parametrize(("report", "expected"), EXACT.values(), ids=EXACT.keys())
 def test_the_wording_of_a_row(report, expected):
     """Row, status, reason and message, to the letter."""
-    assert expected == report
+    assert expected == f"{report.row} {report.status} {report.reason}: {report.message}"
 
 
 @pytest.mark.parametrize("file", [FileAbsent(), valid()])

@@ -134,10 +134,7 @@ def says(*reports: Report) -> tuple[tuple[Report, bool], ...]:
 @pytest.mark.parametrize("last", [DONE, FAILED, AWAY])
 def test_the_newer_attempts_verdict_stands_in_the_end(older, newer, last):
     """Whoever reads, writes and loses an answer first; and nobody else's condition is touched."""
-    found = ends(
-        Writer(older, says(RUNS, AWAY, FAILED)),
-        Writer(newer, says(RUNS, last)),
-    )
+    found = ends(Writer(older, says(RUNS, AWAY, FAILED)), Writer(newer, says(RUNS, last)))
 
     assert found
     for annotation, conditions, _ in found:

@@ -111,10 +111,7 @@ def test_the_document_is_openapi() -> None:
     assert NAMES == set(operations)
     for schema in DOCUMENT["components"]["schemas"].values():
         Draft202012Validator.check_schema(schema)
-    assert METHODS == {m for p in DOCUMENT["paths"].values() for m in p} - {
-        "parameters",
-        "servers",
-    }
+    assert METHODS == {m for p in DOCUMENT["paths"].values() for m in p} - {"parameters", "servers"}
     for reference in references(DOCUMENT):
         found: Any = DOCUMENT
         for part in reference.removeprefix("#/").split("/"):
