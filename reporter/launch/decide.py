@@ -28,7 +28,7 @@ _BEFORE_START: Final = frozenset(
 )
 _ENDING: Final = frozenset({Row.UPLOADING, Row.ENDED, Row.TAKEN_AWAY})
 _LOST: Final = (
-    "state lost: Jobs of this run exist, but the aggregator has no record of having launched them"
+    "state lost: the plugins of this run were started, but the aggregator has no record of it"
 )
 
 
@@ -40,11 +40,13 @@ def decide(
     *,
     now: float,
     begun: bool,
+    lost: bool = False,
 ) -> Decision:
     """Say what to do now. `entries` has every key of the plan.
 
     `begun`: whether it is stored that launching has begun. Without it a launcher that was killed
     after its first request would take what it has made for the work of one whose state is lost.
+    `lost`: whether another one has begun, of whose state we have nothing.
     """
     jobs = {
         key: job
@@ -58,7 +60,7 @@ def decide(
     memory = replace(memory, uids={**memory.uids, **{key: job.uid for key, job in jobs.items()}})
     begun = begun or any(entry.launched_at is not None for entry in entries.values())
     if not ending and not begun and world.unseen_since is None:
-        return _beginning(entries, memory, now, lost=bool(jobs))
+        return _beginning(entries, memory, now, lost=lost or bool(jobs))
     present, found = Present(run, entries, jobs, world, memory, now), Findings()
     _watch(present, found)
     clean_up(present, found)

@@ -7,6 +7,7 @@ Nothing is remembered that a restart would need: the next look finds what is the
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import math
 import random
 from collections.abc import Callable, Collection, Mapping
@@ -16,7 +17,7 @@ from typing import Any
 
 from reporter.common import log
 from reporter.common.log import RateLimitedLog
-from reporter.common.objects import section, text
+from reporter.common.objects import View, text
 from reporter.common.retry import next_delay
 from reporter.errors import KubeError, NotFound
 from reporter.kube.api import KubeApi
@@ -32,7 +33,7 @@ from reporter.ledger import Store, StoreError
 from reporter.pki.issuing import Pair
 from reporter.run.clock import RunClock
 from reporter.run.entry import State
-from reporter.run.names import entry_name
+from reporter.run.names import STARTED_BY, entry_name
 from reporter.run.plan import Key, Plan
 from reporter.run.record import Cause, Failure
 from reporter.run.spec import Launch, RunLocation
@@ -78,6 +79,7 @@ class Launcher:
         self._clock, self._now = now.clock, now
         self._uploading, self._close = uploading, close
         self._forget_key, self._key_kept = forget_key, True
+        self._lost = False
         self._changed = asyncio.Event()
         self._logs = LogCollection(logs, self._changed.set)
         self._memory = Memory()
@@ -105,12 +107,16 @@ class Launcher:
     async def _owner(self, kube: Kube) -> Mapping[str, Any] | None:
         """Return the reference to the run's ConfigMap, which owns all that is made.
 
-        Nothing where all is decided and it is not to be seen.
+        Nothing where all is decided and it is not to be seen. Who starts the plugins is noted there
+        first: when all is removed nothing else tells an aggregator without its state that they ran.
         """
         name, failures, gone_at, since = self._plan.run, 0, math.inf, self._now()
         while True:
             try:
-                found = await kube.get("ConfigMap", name)
+                found = View(await kube.get("ConfigMap", name))
+                ours = hashlib.sha256(self._ca).hexdigest()
+                if not (noted := text(found.annotations, STARTED_BY)):
+                    await kube.annotate("ConfigMap", name, **{STARTED_BY: ours})
             except KubeError as error:
                 failures += 1
                 self._troubles = [LauncherTrouble(since, f"{READING_OWNER}: {error}")]
@@ -127,8 +133,8 @@ class Launcher:
                 await asyncio.sleep(delay or 0.0)
                 continue
             self._troubles = []
-            uid = text(section(found, "metadata"), "uid")
-            return {"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": uid}
+            self._lost = noted not in {"", ours}
+            return {"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": found.uid}
 
     async def _fail_what_has_not_started(self, name: str) -> None:
         """What has started ends by its result or its own time; for the rest nothing else would."""
@@ -224,7 +230,7 @@ class Launcher:
         # With thousands of entries it takes long enough for workers to notice. A change
         # meanwhile does no harm: a failure gives way to a result, and nothing decided is created.
         decision = await asyncio.to_thread(
-            decide, run, entries, world, self._memory, now=now, begun=begun
+            decide, run, entries, world, self._memory, now=now, begun=begun, lost=self._lost
         )
         self._memory = decision.memory
         if decision.fail and old:

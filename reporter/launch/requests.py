@@ -65,6 +65,11 @@ class Kube:
         """Read an object."""
         return await self.call(partial(self._api.get, kind, self._namespace, name))
 
+    async def annotate(self, kind: str, name: str, **annotations: str) -> None:
+        """Add annotations to an object."""
+        body = {"metadata": {"annotations": annotations}}
+        await self.call(partial(self._api.patch, kind, self._namespace, name, body, merge="json"))
+
     async def post(self, kind: str, name: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """Create it; where there is one of that name, return that. Raises LaunchRefused."""
         try:

@@ -21,6 +21,8 @@ ELSEWHERE: Final = "status-reporter.io/elsewhere"
 """Annotation of a run's ConfigMap: the other namespaces in which the run has objects, and `*` if it
 has objects without a namespace."""
 CLUSTER: Final = "*"
+STARTED_BY: Final = "status-reporter.io/started-by"
+"""Annotation of a run's ConfigMap: whose state knows that its plugins were started."""
 PLUGIN_LABEL: Final = "status-reporter.io/plugin"
 PLUGIN: Final = "status-reporter.io/plugin"
 NODE: Final = "status-reporter.io/node"

@@ -114,7 +114,7 @@ def _found_or_patched(
         return store.get(target.kind, target.namespace, target.name), []
     if entry.method == "GET" and target.name is None:
         return _list(entry, target, store), []
-    if (entry.method, target.resource, target.subresource) == ("PATCH", "pods", None):
+    if entry.method == "PATCH" and target.kind in {"Pod", "ConfigMap"} and not target.subresource:
         return _annotate(entry, target, store)
     if (entry.method, target.resource, target.subresource) == ("PATCH", "jobs", "status"):
         return _patch(entry, target, store)
@@ -150,9 +150,9 @@ def _annotate(entry: Entry, target: Target, store: Store) -> tuple[dict[str, Any
     _check_patch(entry, JSON_MERGE)
     assert target.name is not None
     with store.changed:
-        live = store.get("Pod", target.namespace, target.name)
+        live = store.get(target.kind, target.namespace, target.name)
         new = annotated(live, entry.body, entry.query.get("fieldValidation", "Warn"))
-        return store.replace("Pod", new), []
+        return store.replace(target.kind, new), []
 
 
 def _patch(entry: Entry, target: Target, store: Store) -> tuple[dict[str, Any], list[str]]:

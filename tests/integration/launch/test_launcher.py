@@ -244,6 +244,24 @@ async def test_a_role_is_taken_away_and_comes_back(world: World) -> None:
 
 
 @on_loop
+async def test_nothing_starts_again_when_the_state_is_lost_after_the_end(
+    world: World, tmp_path: Path
+) -> None:
+    """The aggregator's Pod has moved without its volume, and no Job is left to tell of the run."""
+    async with world.begun():
+        await world.until(lambda: world.launcher.through)
+    made = world.made("Job")
+    world.folder = tmp_path / "another volume"
+    world.folder.mkdir()
+
+    async with world.begun():
+        await world.until(lambda: world.launcher.through)
+        records = [world.entry(key).record for key in ALL]
+    assert {"StateLost"} == {record.reason for record in records if record}
+    assert made == world.made("Job")
+
+
+@on_loop
 async def test_the_config_map_comes_late(world: World) -> None:
     """Without it nothing can be owned, so nothing is made; it is named."""
     made = world.fake.store.delete("ConfigMap", "default", RUN)

@@ -175,7 +175,7 @@ def test_the_aggregator_has_the_least_rights() -> None:
         ("secrets", "create", ""),
     }
     narrow = {
-        ("configmaps", "get", "", "r1"),
+        *(("configmaps", verb, "", "r1") for verb in ("get", "patch")),
         *(("secrets", verb, "", name) for verb in ("get", "delete") for name in secrets),
     }
     assert {(*right, "*") for right in free} | narrow == rights(objects(ALL), "r1-aggregator")
