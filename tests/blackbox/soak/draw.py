@@ -62,6 +62,7 @@ class Plan:
     volume: Literal["emptyDir", "claim", "claim with an old result"]
     policy: Literal["Never", "OnFailure"]
     backoff: int
+    replaced: Literal["TerminatingOrFailed", "Failed"]  # when a removed Pod is
     deadline: int  # activeDeadlineSeconds; 0: none
     suspended: float  # seconds, from its creation
     wait: int
@@ -125,14 +126,15 @@ def draw(seed: str, number: int) -> Plan:
     backoff = rng.choice((0, 0, 1) if policy == "Never" else (1, 2, 2))
     wait = rng.choice((8, 15, 60, 60))
     fault_after = rng.choice((rng.uniform(0.0, 6.0), rng.uniform(0.0, 20.0)))
+    replaced: Literal["TerminatingOrFailed", "Failed"] = "TerminatingOrFailed"
     if fault in REMOVALS and rng.random() < 0.6:
         # Two Pods of the Job meet, and nothing but the removal ends the first.
         ends: tuple[End, ...] = ("stay", "ignore TERM", "ignore TERM")
         lives, backoff = tuple(replace(each, end=rng.choice(ends)) for each in lives), 1
         if rng.random() < 0.4:
-            # Long after the start, with nothing to say but that it was removed.
+            # Long after the start, with nothing to say but that it was removed, and time to say it.
             lives = tuple(replace(each, writes=()) for each in lives)
-            wait, fault_after = 25, rng.uniform(12.0, 18.0)
+            wait, fault_after, replaced = 25, rng.uniform(12.0, 18.0), "Failed"
     stuck = trouble in {"image", "config"}
     return Plan(
         number=number,
@@ -143,6 +145,7 @@ def draw(seed: str, number: int) -> Plan:
         volume=rng.choice((*["emptyDir"] * 5, "claim", "claim with an old result")),
         policy=policy,
         backoff=backoff,
+        replaced=replaced,
         deadline=rng.randint(12, 20) if stuck else rng.choice((0, 0, 0, 0, rng.randint(5, 30))),
         suspended=rng.choice((*[0.0] * 9, rng.uniform(1, 4))),
         wait=wait,
@@ -167,7 +170,7 @@ def _draw_life(rng: random.Random) -> Life:
     ends: tuple[End, ...] = get_args(End)
     end = rng.choice((*ends, "exit 0", "exit 3"))
     progress: Literal["", "good", "bad"] = rng.choice(("", "", "good", "bad"))
-    rest = rng.choice((0.0, 0.0, rng.uniform(0, 5), rng.uniform(0, 5), rng.uniform(10, 30)))
+    rest = rng.choice((0.0, rng.uniform(0, 5), rng.uniform(10, 30)))
     return Life(progress, writes, rest, end)
 
 

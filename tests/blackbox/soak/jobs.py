@@ -381,11 +381,11 @@ class Jobs:
         budget += REQUESTS_FAULT * len(attempt.downs)
         if any(life.progress == "good" for life in plan.lives):
             budget += progress
-        asked_to_end = [hit.at for hit in self._hits[name] if hit.kind == "term"]
+        stopping = LAST_LOOK_SECONDS * sum(hit.kind == "term" for hit in self._hits[name])
         if attempt.removed is not None:
-            asked_to_end.append(attempt.removed)
-        if asked_to_end:
-            budget += int(REQUESTS_A_SECOND_STOPPING * (seen[-1].at - min(asked_to_end))) + 1
+            stopping += seen[-1].at - attempt.removed
+        if stopping:
+            budget += int(REQUESTS_A_SECOND_STOPPING * stopping) + 1
         if asked.total() > budget:
             raise Contradiction(f"{asked.total()} requests where {budget} are enough: {asked}")
 

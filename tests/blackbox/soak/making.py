@@ -87,6 +87,7 @@ class Made:
         job["metadata"].setdefault("labels", {})[LABEL] = "job"
         spec, pod = job["spec"], job["spec"]["template"]["spec"]
         spec |= {"backoffLimit": plan.backoff, "suspend": plan.suspended > 0}
+        spec["podReplacementPolicy"] = plan.replaced
         if plan.deadline:
             spec["activeDeadlineSeconds"] = plan.deadline
         pod |= {"restartPolicy": plan.policy, "shareProcessNamespace": plan.signalled}
