@@ -116,11 +116,13 @@ class Child:
 
     def close(self) -> None:
         """End it, whatever it does, and what it left behind."""
-        if self._process is not None:
-            self._signal(signal.SIGKILL)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(GRACE)
-            self._notice_end()
+        if self._process is None or not isinstance(self._state, Running):
+            return
+        self._signal(signal.SIGKILL)
+        end = time.monotonic() + GRACE
+        while not _has_ended(self._process) and time.monotonic() < end:
+            time.sleep(0.01)
+        self._notice_end()
 
     def _signal_if_due(self) -> None:
         now = time.monotonic()

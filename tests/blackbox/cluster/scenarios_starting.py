@@ -157,12 +157,15 @@ def _absent_volume(job: dict[str, Any], _: str) -> None:
 
 
 def _ask_for_the_volume(run: Run) -> None:
-    """Only an event of the kubelet tells."""
+    """Only an event of the kubelet tells. On a busy node its first one is about its own cache."""
     run.wait(run.pods, "a Pod")
     uid = run.pod()["metadata"]["uid"]
     events = f"/api/v1/namespaces/{run.namespace}/events"
     query = f"?fieldSelector=reason=FailedMount,involvedObject.uid={uid}"
-    run.controlplane.api.wait_for(events + query, lambda found: found["items"])
+    run.controlplane.api.wait_for(
+        events + query,
+        lambda found: any("not found" in each["message"] for each in found["items"]),
+    )
     explains(
         run,
         "problem: Pod <pod> is pending: a volume cannot be mounted (FailedMount: MountVolume.SetUp "

@@ -156,7 +156,8 @@ class TestEnds:
             code, out, err = home.run("wait", "--url", server.url, "-o", "name", *words)
 
         assert (3, "e2e/global\nsysd/node1\n") == (code, out)
-        assert "status-ctl: timed out: the run is not over\n" == err
+        # The last look has little time: on a slow machine that is said before.
+        assert err.endswith("status-ctl: timed out: the run is not over\n")
 
     def test_a_run_that_is_never_seen(self, home: Home) -> None:
         """3, and what was in the way."""
