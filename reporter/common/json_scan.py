@@ -49,7 +49,10 @@ _CONTINUATION_BYTES = bytes(range(0x80, 0xC0))
 
 
 class Malformed(InvalidPayload):
-    """Not a JSON object in UTF-8; `cause` repeats no content. Line and column count from 1."""
+    """Not one JSON object; `cause` repeats no content. Line and column count from 1.
+
+    UTF-8 that is invalid inside a string is no reason: `json_values.pieces` replaces it.
+    """
 
     def __init__(self, data: bytes, at: int, cause: str) -> None:
         self.line, self.column = line_and_column(data, at)

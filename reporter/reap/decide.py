@@ -18,7 +18,7 @@ from reporter.verdict import rows
 from reporter.verdict.annotation import evidence, shown_container
 from reporter.verdict.case import Case, Observation, Policy
 from reporter.verdict.condition import DEFAULT_TYPE, Attempt, Note, Standing, details_key
-from reporter.verdict.decide import Pending, decide, interruption
+from reporter.verdict.decide import Pending, decide, why_taken_away
 from reporter.verdict.facts import (
     FileAbsent,
     Form,
@@ -30,7 +30,7 @@ from reporter.verdict.facts import (
     Terminated,
     Waiting,
 )
-from reporter.verdict.memory import Memory, remember
+from reporter.verdict.history import History, remember
 from reporter.verdict.not_starting import Trouble, waiting_row
 from reporter.verdict.pod import Names, read_container, read_pod
 from reporter.verdict.rows import Report
@@ -199,7 +199,7 @@ def job_keeps(job: Object, standing: Standing, now: float, settle: float) -> Why
     reporter after the end of its Job.
     """
     note, spec, ended = standing.note, section(job, "spec"), ended_at(job)
-    if note and note.final:
+    if note and standing.final:
         return Why.FINAL
     if not note and standing.status:
         return Why.FOREIGN
@@ -292,14 +292,14 @@ def _last_seen(scene: Scene) -> Pod:
 
 def _observed(look: PodLook, scene: Scene, note: Note | None) -> Observation:
     """Return the observation of a reporter that was stopped long ago and has found no file."""
-    memory = remember(Memory(0.0, scene.now), 0.0, scene.now, look, FileAbsent())
+    history = remember(History(0.0, scene.now), 0.0, scene.now, look, FileAbsent())
     if note and note.row in _TROUBLES:
-        memory = replace(memory, trouble=Trouble(note.row, scene.standing.message))
+        history = replace(history, trouble=Trouble(note.row, scene.standing.message))
     return Observation(
         now=0.0,
         pod=look,
         file=FileAbsent(),
-        memory=memory,
+        history=history,
         job=scene.standing.job,
         stopping_since=float("-inf"),
     )
@@ -333,7 +333,7 @@ def _judged(case: Case, node: NodeLook, pod: NewestPod | None) -> Report:
     if pod and pod.trouble:
         return rows.interrupted(f"Reporter did not start ({_TROUBLES[pod.trouble]})", case.state)
     ended = case.pod is not None and case.pod.ended_for_good
-    if report.row == "D" or (report.row == "N" and (ended or interruption(case))):
+    if report.row == "D" or (report.row == "N" and (ended or why_taken_away(case))):
         return report
     cause = "Reporter ended"
     if pod and node is not NodeLook.ALIVE:
@@ -344,13 +344,13 @@ def _judged(case: Case, node: NodeLook, pod: NewestPod | None) -> Report:
 
 def _attempt(note: Note | None, facts: Pod, o: Observation) -> Attempt:
     started = o.job.started_at if o.job else None
-    since = facts.started_at or facts.created_at or started or o.memory.waiting_since_at
+    since = facts.started_at or facts.created_at or started or o.history.waiting_since_at
     return Attempt(
         pod=facts.name,
         pod_uid=facts.uid,
         created_at=facts.created_at,
         waiting_since_at=note.attempt.waiting_since_at if note else since,
-        first_started_at=o.memory.first_started_at,
+        first_started_at=o.history.first_started_at,
         restarts=facts.adapter.restarts if facts.adapter else 0,
         index=facts.index,
     )

@@ -27,16 +27,19 @@ class Pace:
         self._failures = self._urgency = 0
         self._refused = False  # by the last failure
 
+    def hurry(self, o: Observation, *, final: bool = False) -> None:
+        """End a back-off that is under way, once for each reason.
+
+        SIGTERM does not sit out an old one, nor the first final verdict one of a minute.
+        """
+        urgency = 2 if o.stopping_since is not None else int(final and self._refused)
+        if self._failures and urgency > self._urgency:
+            self._urgency, self._failures, self.next_try = urgency, 0, o.now
+
     def due(self, o: Observation, *, final: bool = False) -> bool:
         """Return whether the next try may be made now."""
-        stopping = o.stopping_since is not None
-        if (final or stopping) and not self._failures:
-            return True
-        # SIGTERM does not sit out an old back-off, nor the first final verdict one of a minute.
-        urgency = 2 if stopping else int(final and self._refused)
-        if urgency > self._urgency:
-            self._urgency, self._failures, self.next_try = urgency, 0, o.now
-        return o.now >= self.next_try
+        urgent = final or o.stopping_since is not None
+        return (urgent and not self._failures) or o.now >= self.next_try
 
     def starting(self, o: Observation) -> bool:
         """Return whether the adapter may still be about to start."""

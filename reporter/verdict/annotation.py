@@ -33,7 +33,7 @@ from reporter.verdict.facts import (
     Waiting,
     pod_of,
 )
-from reporter.verdict.rows import FALSE, TRUE, Report
+from reporter.verdict.rows import FALSE, TRUE, Report, Row
 
 SIZE_LIMIT = 4096  # bytes
 TEXT_LIMIT = 160  # bytes of any text from outside
@@ -48,7 +48,7 @@ _LOOKS = {
 }
 
 
-def encode_note(
+def encode_annotation(
     attempt: Attempt,
     report: Report,
     evidence: Mapping[str, Any],
@@ -125,7 +125,7 @@ def _fitting(shown: dict[str, Any]) -> str:
 def evidence(o: Observation, wall: float) -> dict[str, Any]:
     """Return the facts of an observation as JSON values.
 
-    `wall` is the time of the look in epoch seconds.
+    `wall` is right after the look, in epoch seconds.
     """
     pod = pod_of(o.pod)
     shown: dict[str, Any] = {
@@ -149,7 +149,7 @@ def evidence(o: Observation, wall: float) -> dict[str, Any]:
         }
         shown["job"] = _known(job)
     shown |= _remembered(o)
-    shown["waitedSeconds"] = round(max(0.0, o.now - o.memory.waiting_from), 3)
+    shown["waitedSeconds"] = round(max(0.0, o.now - o.history.waiting_from), 3)
     if o.stopping_since is not None:
         shown["stoppedForSeconds"] = round(max(0.0, o.now - o.stopping_since), 3)
     return shown
@@ -158,29 +158,29 @@ def evidence(o: Observation, wall: float) -> dict[str, Any]:
 def _remembered(o: Observation) -> dict[str, Any]:
     """Return what rules use and the API no longer shows: a deletion removes `lastState`."""
     shown: dict[str, Any] = {}
-    pod, memory = pod_of(o.pod), o.memory
+    pod, history = pod_of(o.pod), o.history
     adapter = pod.adapter if pod else None
-    ended = memory.last_run
+    ended = history.last_run
     if ended is not None and (adapter is None or ended.run not in {adapter.state, adapter.last}):
         run = {"restarts": ended.restarts, **_run(ended.run), "file": _file(ended.file)["state"]}
         if isinstance(ended.file, FileValid):
             run["resultReason"] = _text(ended.file.result.reason)
         shown["lastEndedRun"] = run
-    if memory.trouble is not None:
-        seconds = round(max(0.0, o.now - memory.trouble_since), 3)
-        shown["trouble"] = {"rule": memory.trouble.row, "forSeconds": seconds}
+    if history.trouble is not None:
+        seconds = round(max(0.0, o.now - history.trouble_since), 3)
+        shown["trouble"] = {"rule": history.trouble.row, "forSeconds": seconds}
     return shown
 
 
 def contradiction(row: str, status: str, ended: Terminated) -> dict[str, Any] | None:
     """Return how the end of the adapter contradicts a good verdict given before, if it does."""
-    if row != "R" or status != TRUE or (ended.exit_code == 0 and not ended.out_of_memory):
+    if row != Row.RESULT or status != TRUE or (ended.exit_code == 0 and not ended.out_of_memory):
         return None
     return _run(ended)
 
 
 def late(result: ResultPayload, wall: float) -> dict[str, Any]:
-    """Return a result that came after the timeout; `wall` is the time of the look."""
+    """Return a result that came after the timeout; `wall` is right after the look."""
     return _known(
         {
             "observedAt": stamp(wall),
@@ -224,8 +224,8 @@ def _pod(pod: Pod) -> dict[str, Any]:
             "reason": _text(pod.reason),
             "restartPolicy": _text(pod.restart.policy),
             "form": pod.form.value if pod.form else None,
-            "ownVolume": pod.own_volume or None,
-            "sharedVolume": pod.shared_volume or None,
+            "ownVolume": pod.only_adapters_write or None,
+            "sharedVolume": pod.not_empty_dir or None,
             "deletionRequestedAt": _at(pod.deletion_requested_at),
             "failingAt": _at(pod.failing_at),
             "activeDeadlineSeconds": pod.deadline,

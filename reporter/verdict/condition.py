@@ -7,7 +7,7 @@ job` shows it.
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 from reporter.common.defaults import REPORTER
 from reporter.common.objects import Object, items, moment, number, section, stamp, text
 from reporter.verdict.facts import Job
-from reporter.verdict.rows import FALSE, TRUE, Report
+from reporter.verdict.rows import FALSE, TRUE, Report, Row
 
 ANNOTATION_PREFIX = "status-reporter.io/"
 DETAILS_SUFFIX = ".details"
@@ -28,7 +28,7 @@ TEXT_PAUSE = (
 )
 _JOB_NAME_LIMIT = 200  # characters; with the hash a name stays far below the API's 253
 _INSTANCE_LIMIT = 128  # the API's own
-_THROTTLED = frozenset({"A", "C", "W1", "W2", "W3"})
+_THROTTLED = frozenset({Row.RUNNING, Row.CRASH_LOOPING, Row.IMAGE, Row.CONFIG, Row.START})
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +69,14 @@ class Statement:
     final: bool
     attempt: Attempt
     evidence: Mapping[str, Any]
-    wall: float  # time of the look, epoch seconds
+    wall: float  # right after the look, epoch seconds
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What our annotation says about the report on the Job.
+    """What our annotation says about the report on the Job; empty where it does not say.
 
-    Whose it is, whether it is final, which row; empty where it does not say.
+    Whether the condition still is what it speaks of, only `Standing` knows.
     """
 
     attempt: Attempt
@@ -99,6 +99,17 @@ class Standing:
     message: str = ""
     transition: str = ""  # RFC 3339, as stored
     note: Note | None = None
+
+    @property
+    def final(self) -> bool:
+        """Whether a final report stands.
+
+        Something may have removed or changed the condition since, or never let it in.
+        """
+        note = self.note
+        if note is None or not self.status:
+            return False
+        return note.final and (note.status, note.reason) == (self.status, self.reason)
 
 
 class Owner(Enum):
@@ -161,16 +172,11 @@ def read_standing(job: Object, condition_type: str, note: Note | None) -> Standi
         ),
         {},
     )
-    status, reason = text(found, "status"), text(found, "reason")
-    if note is not None:
-        same = (note.status, note.reason) == (status, reason)
-        # Something may have removed or changed the condition, or never let it in.
-        note = replace(note, final=note.final and same and bool(found))
     return Standing(
         job=read_job(job),
         resource_version=text(section(job, "metadata"), "resourceVersion"),
-        status=status,
-        reason=reason,
+        status=text(found, "status"),
+        reason=text(found, "reason"),
         message=text(found, "message"),
         transition=text(found, "lastTransitionTime"),
         note=note,
@@ -187,7 +193,7 @@ def owner(standing: Standing, attempt: Attempt) -> Owner:
     if attempt.older_than(theirs):
         return Owner.NEWER
     other = None not in (theirs.index, attempt.index) and theirs.index != attempt.index
-    if other and standing.note.final and standing.status == FALSE:
+    if other and standing.final and standing.status == FALSE:
         return Owner.FAILED_INDEX
     return Owner.OLDER
 
@@ -212,9 +218,9 @@ def worth_writing(
     note = standing.note
     if whose is not Owner.OURS or note is None:
         return True
-    if note.final:
+    if standing.final:
         return False
-    kind = (standing.status, standing.reason, note.row, note.final)
+    kind = (standing.status, standing.reason, note.row, standing.final)
     if kind != (report.status, report.reason, report.row, final):
         return True
     if standing.message == report.message:

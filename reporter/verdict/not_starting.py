@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from reporter.common.text import clean
 from reporter.verdict.facts import Pod, Terminated, Waiting
+from reporter.verdict.rows import Row
 
 IMAGE = frozenset(
     {
@@ -100,7 +101,7 @@ def _brief(state: Waiting) -> Waiting:
 
 def waiting_row(state: Waiting) -> str:
     """Return the row of what keeps a container from starting; empty where nothing is known."""
-    rows = (("W1", IMAGE), ("W2", CONFIG), ("W3", START))
+    rows = ((Row.IMAGE, IMAGE), (Row.CONFIG, CONFIG), (Row.START, START))
     return next((row for row, known in rows if state.reason in known), "")
 
 

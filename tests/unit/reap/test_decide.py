@@ -20,7 +20,7 @@ from reporter.reap.decide import (
     conditions_owed,
     node_look,
 )
-from reporter.verdict.annotation import decode_note, encode_note
+from reporter.verdict.annotation import decode_note, encode_annotation
 from reporter.verdict.condition import Attempt, Owner, owner, read_standing
 from tests.fakekube import make_job, waiting
 from tests.unit.reap.scene import (
@@ -118,7 +118,7 @@ class TestAttempt:
             del made["status"]["startTime"]
         found = judged(made, None)
         assert isinstance(found, Reap)
-        note = encode_note(found.attempt, found.report, found.evidence, final=True)
+        note = encode_annotation(found.attempt, found.report, found.evidence, final=True)
         standing = read_standing(made, "Available", decode_note(note))
         at = found.attempt.waiting_since_at
 
@@ -150,7 +150,7 @@ def test_evidence() -> None:
     assert {"observedAt", "pod", "adapter", "job", "reaper"} == set(found.evidence)
     assert {"name": "node1", "state": "deleted"} == found.evidence["reaper"]["node"]
     assert "running" == found.evidence["reaper"]["reporter"]["state"]
-    note = encode_note(found.attempt, found.report, found.evidence, final=found.final)
+    note = encode_annotation(found.attempt, found.report, found.evidence, final=found.final)
     assert {} == problems("verdict.v1", json.loads(note))
 
 
@@ -211,7 +211,7 @@ def test_whatever_comes_together(made: Object, shown: Object | None, node: NodeL
     again = deepcopy(made)
     conditions = again["status"]["conditions"]
     conditions[:] = [each for each in conditions if each["type"] != "Available"]
-    note = encode_note(found.attempt, found.report, found.evidence, final=found.final)
+    note = encode_annotation(found.attempt, found.report, found.evidence, final=found.final)
     again["metadata"]["annotations"] = {KEY: note}
     conditions.append(
         {"type": "Available"}

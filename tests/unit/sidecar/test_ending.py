@@ -13,7 +13,7 @@ from reporter.sidecar.ending import (
     exit_code,
     linger_end,
 )
-from reporter.sidecar.loop import LoopOutcome
+from reporter.sidecar.publish import LoopOutcome
 from reporter.verdict.case import Case, Observation, Policy
 from reporter.verdict.condition import Attempt, Note, Standing
 from reporter.verdict.decide import Settled

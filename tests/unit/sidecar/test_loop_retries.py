@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from reporter.errors import Conflict, Forbidden, InvalidRequest, Unavailable
-from reporter.sidecar.loop import LoopOutcome
+from reporter.sidecar.publish import LoopOutcome
 from reporter.verdict.facts import PodSeen, PodUnknown
 from reporter.verdict.pod import Names, read_pod
 from tests.unit.sidecar.loop_world import IMAGE, World, rows, running, stamp, waiting

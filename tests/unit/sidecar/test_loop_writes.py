@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from reporter.errors import Denied, Forbidden, InvalidRequest, Unavailable
-from reporter.sidecar.loop import LoopOutcome
+from reporter.sidecar.publish import LoopOutcome
 from tests.unit.sidecar.loop_world import Object, World, rows
 
 NOTE = "status-reporter.io/Available"

@@ -13,7 +13,7 @@ from reporter.verdict.annotation import (
     amend,
     contradiction,
     decode_note,
-    encode_note,
+    encode_annotation,
     evidence,
     late,
 )
@@ -104,7 +104,7 @@ CROWDED = observed(
 
 def written(o, report=DONE, *, final=True, after=None, attempt=ATTEMPT):
     """The annotation's value, with what was added later."""
-    value = encode_note(attempt, report, evidence(o, at(o.now)), final=final)
+    value = encode_annotation(attempt, report, evidence(o, at(o.now)), final=final)
     return value if after is None else amend(value, "after", after)
 
 
@@ -158,7 +158,7 @@ def test_the_annotation_to_the_letter():
         '"attempt":{"pod":"job-x7k2p","podUID":"pod-uid",'
         '"podCreatedAt":"2026-01-02T03:04:04Z","waitingSince":"2026-01-02T03:04:05Z",'
         '"adapterStartedAt":"2026-01-02T03:04:06Z","adapterRestarts":2},"evidence":{"file":{}}}'
-    ) == encode_note(
+    ) == encode_annotation(
         ATTEMPT, Report("A", "Unknown", "AdapterRunning", "m"), {"file": {}}, final=False
     )
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from reporter.verdict.annotation import decode_note, encode_note
+from reporter.verdict.annotation import decode_note, encode_annotation
 from reporter.verdict.condition import (
     Attempt,
     Owner,
@@ -88,7 +88,7 @@ def steps(job: Job, writer: Writer) -> Iterator[tuple[Job, Writer]]:
     if not worth_writing(standing, writer.attempt, report, final=final):
         yield job, replace(writer, says=tuple(rest))
         return
-    note = encode_note(writer.attempt, report, {}, final=final)
+    note = encode_annotation(writer.attempt, report, {}, final=final)
     after = patched(job, build_patch(standing, "Available", report, note, at(30)))
     again = replace(writer, read=None)
     if after is None:
