@@ -88,7 +88,7 @@ def delivery_end(
     ends = [float("inf")]
     if form is Form.CLASSIC and waiting is not None:
         ends.append(max((concluded or 0.0) + DELIVERY, waiting) + LAST_TRY)
-    if stopped is not None and case is not None and case.alive_until is not None:
+    if stopped is not None and case is not None:
         killed, handed_over = case.alive_until, concluded or 0.0
         if case.pod is None and handed_over > killed - GRACE_MARGIN:
             killed = stopped + LONGEST_GRACE  # the Job, too, is written until then

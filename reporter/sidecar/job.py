@@ -83,9 +83,7 @@ class JobCondition:
         same.
         """
         standing = self._read_already()
-        annotation = encode_annotation(
-            statement.attempt, statement.report, statement.evidence, final=statement.final
-        )
+        annotation = encode_annotation(statement)
         patch = build_patch(standing, self._type, statement.report, annotation, statement.wall)
         report, details = statement.report, statement.report.details
         annotations = patch["metadata"]["annotations"]

@@ -189,7 +189,7 @@ class Loop:
         while True:
             o = self._look()
             owing = self._publisher.add_contradiction(o, self._attempt())
-            if done(o) or (self._deadline_over(o) if owing else self._last_look_over(o)):
+            if done(o) or self._clock() >= self._idle_end(o, owing=owing):
                 return
             self._sleep(self._next_idle_look(o, owing=owing))
 
@@ -304,8 +304,8 @@ class Loop:
         """Return when the next pass is due, if nothing wakes us before."""
         now, seen = self._clock(), self._seen
         ends = (seen.case.stop_deadline, seen.case.write_until)
-        later = [*self._publisher.moments(seen), *(end for end in ends if end is not None)]
-        moments = [self._next_request(now), *(moment for moment in later if moment > now)]
+        later = (moment for moment in (*self._publisher.moments(seen), *ends) if moment > now)
+        moments = [self._next_request(now), *later]
         if self._publisher.waiting:
             moments.append(self._publisher.next_try)
         if not isinstance(seen.verdict, Settled):
@@ -334,7 +334,7 @@ class Loop:
     def _outcome_of_time(self) -> LoopOutcome | None:
         """Return the outcome if time, or the lack of it, ends our work."""
         now, case, publisher = self._clock(), self._seen.case, self._publisher
-        if case.stop_deadline is not None and case.write_until is not None:
+        if case.stopping:
             if now >= (case.write_until if publisher.waiting else case.stop_deadline):
                 return LoopOutcome.GAVE_UP if publisher.waiting else LoopOutcome.STOPPED
             over = not publisher.waiting and nothing_more(case.o, case.policy)
@@ -344,16 +344,13 @@ class Loop:
         last = max(publisher.waiting_since, case.wait_end) + WRITE_BUDGET
         return LoopOutcome.GAVE_UP if now >= last else None
 
-    def _deadline_over(self, o: Observation) -> bool:
-        deadline = self._case(o).stop_deadline
-        return deadline is not None and self._clock() >= deadline
-
-    def _last_look_over(self, o: Observation) -> bool:
-        if o.stopping_since is None:
-            return False
+    def _idle_end(self, o: Observation, *, owing: bool) -> float:
+        """Return until when it looks after SIGTERM for what contradicts a verdict already given."""
         pod, case = pod_of(o.pod), self._case(o)
-        last = o.stopping_since + CONTRADICTION_PATIENCE
-        if case.form is Form.NATIVE and why_taken_away(case) is None and case.end_shown_by:
-            last = case.end_shown_by  # the adapter has ended, and a busy node is late to say how
-        ended = pod is None or isinstance(pod.adapter_state, Terminated)
-        return ended or self._clock() >= last
+        if owing or o.stopping_since is None:
+            return case.stop_deadline
+        if pod is None or isinstance(pod.adapter_state, Terminated):
+            return o.stopping_since
+        if case.form is Form.NATIVE and why_taken_away(case) is None:
+            return case.end_shown_by  # the adapter has ended, and a busy node is late to say how
+        return o.stopping_since + CONTRADICTION_PATIENCE

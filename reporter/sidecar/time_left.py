@@ -43,8 +43,7 @@ class TimeLeft:
         The rest is enough for another one.
         """
         case = self._stopping()
-        deadline = case.stop_deadline if case else None
-        return float("-inf") if deadline is None else deadline - LEAST_BUDGET
+        return case.stop_deadline - LEAST_BUDGET if case else float("-inf")
 
     def left(self, keep: float = 0.0) -> float | None:
         """Return the seconds until the next end that is ahead after SIGTERM; nothing before it.
@@ -55,13 +54,13 @@ class TimeLeft:
         case = self._stopping()
         if case is None:
             return None
-        first, last, now = case.stop_deadline or 0.0, case.write_until or 0.0, self.now()
-        return next((end for end in (first - keep, first) if end > now), last) - now
+        first, now = case.stop_deadline, self.now()
+        return next((end for end in (first - keep, first) if end > now), case.write_until) - now
 
     def ends_within(self, seconds: float) -> bool:
         """Return whether the kubelet may end this process so soon."""
         case = self._stopping()
-        return case is not None and self.now() >= (case.stop_deadline or 0.0) - seconds
+        return case is not None and self.now() >= case.stop_deadline - seconds
 
     def for_request(self) -> float:
         """Return how long a request may take: after SIGTERM there has to be time for another."""

@@ -13,7 +13,7 @@ from typing import Any
 from reporter.common.objects import epoch, json_object, moment, number, section, stamp, text
 from reporter.common.text import clean
 from reporter.verdict.case import Observation
-from reporter.verdict.condition import Attempt, Note
+from reporter.verdict.condition import Attempt, Note, Statement
 from reporter.verdict.facts import (
     Container,
     FileAbsent,
@@ -33,7 +33,7 @@ from reporter.verdict.facts import (
     Waiting,
     pod_of,
 )
-from reporter.verdict.rows import FALSE, TRUE, Report, Row
+from reporter.verdict.rows import FALSE, TRUE, Row
 
 SIZE_LIMIT = 4096  # bytes
 TEXT_LIMIT = 160  # bytes of any text from outside
@@ -48,20 +48,15 @@ _LOOKS = {
 }
 
 
-def encode_annotation(
-    attempt: Attempt,
-    report: Report,
-    evidence: Mapping[str, Any],
-    *,
-    final: bool,
-) -> str:
+def encode_annotation(statement: Statement) -> str:
     """Return the annotation's value, at most 4 KiB.
 
     Evidence that does not fit is left out, and that is said.
     """
+    report, attempt = statement.report, statement.attempt
     shown = {
         "version": 1,
-        "final": final,
+        "final": statement.final,
         # The condition's own: what exports annotations and no conditions needs them here.
         "status": report.status,
         "reason": report.reason,
@@ -77,7 +72,7 @@ def encode_annotation(
                 "index": attempt.index,
             }
         ),
-        "evidence": dict(evidence),
+        "evidence": dict(statement.evidence),
     }
     return _fitting(shown)
 

@@ -38,6 +38,7 @@ REFUSAL_PATIENCE = 30.0  # a binding is replaced, an authorizer restarts
 LAST_WRITE = 1.0  # time kept for writing what was heard last
 WRITE_BUDGET = 60.0  # the classic form tries so long, and never less than the wait time plus this
 CONTROLLER_PAUSE = 1.5  # the Job controller's own write, and its second try after 1 s
+NEVER = float("inf")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,20 +115,20 @@ class Case:
         return self.pod is None or self.pod.adapter is None
 
     @property
-    def refusal_counts_since(self) -> float | None:
+    def refusal_counts_since(self) -> float:
         """When the file alone decides, because the API has refused the Pod for so long.
 
         A reporter that is being stopped cannot wait for a better answer.
         """
         since = self.o.history.refused_since
-        if since is None or self.o.stopping_since is not None:
-            return since
-        return since + REFUSAL_PATIENCE
+        if since is None:
+            return NEVER
+        return since if self.stopping else since + REFUSAL_PATIENCE
 
     @property
     def refused(self) -> bool:
         """Whether the API refuses the Pod for good, as far as can be waited for."""
-        return self.refusal_counts_since is not None and self.o.now >= self.refusal_counts_since
+        return self.o.now >= self.refusal_counts_since
 
     @property
     def may_be_shown(self) -> bool:
@@ -137,11 +138,10 @@ class Case:
     @property
     def read_error_passes_by(self) -> float:
         """Until when errors of reading the file may pass, and with that reveal a result."""
-        since, deadline = self.o.history.read_failing_since, self.stop_deadline
+        since = self.o.history.read_failing_since
         if since is None or not isinstance(self.o.file, FileReadFailed):
             return float("-inf")
-        end = since + READ_PATIENCE
-        return end if deadline is None else min(end, deadline - LAST_WRITE)
+        return min(since + READ_PATIENCE, self.stop_deadline - LAST_WRITE)
 
     @property
     def read_error_may_pass(self) -> bool:
@@ -158,7 +158,12 @@ class Case:
         """Whether the wait time is over."""
         return self.o.now >= self.wait_end
 
-    # What follows SIGTERM, with the usual grace period of 30 s:
+    @property
+    def stopping(self) -> bool:
+        """Whether the reporter's own SIGTERM has come."""
+        return self.o.stopping_since is not None
+
+    # What follows SIGTERM, and is `NEVER` before it; with the usual grace period of 30 s:
     #
     #      0 s  stopping_since
     #      2 s  cause_shown_by        the Pod has shown why, or N is written for the time being
@@ -168,11 +173,11 @@ class Case:
     #     30 s  alive_until           the kubelet kills
 
     @property
-    def alive_until(self) -> float | None:
-        """When the kubelet kills the reporter, at the earliest; None before its SIGTERM."""
+    def alive_until(self) -> float:
+        """When the kubelet kills the reporter, at the earliest."""
         stopped, taken_away = self.o.stopping_since, self.o.history.taken_away_since
         if stopped is None:
-            return None
+            return NEVER
         grace = self.pod.grace if self.pod else USUAL_GRACE
         if self.pod and self.pod.deletion_grace is not None:
             grace = self.pod.deletion_grace
@@ -185,16 +190,16 @@ class Case:
         return max(stopped + LEAST_GRACE, began + grace)
 
     @property
-    def stop_deadline(self) -> float | None:
-        """Until when the reporter can count on going on after its SIGTERM; None before one."""
-        stopped, killed = self.o.stopping_since, self.alive_until
-        if stopped is None or killed is None:
-            return None
-        return max(stopped + LEAST_BUDGET, killed - GRACE_MARGIN)
+    def stop_deadline(self) -> float:
+        """Until when the reporter can count on going on."""
+        stopped = self.o.stopping_since
+        if stopped is None:
+            return NEVER
+        return max(stopped + LEAST_BUDGET, self.alive_until - GRACE_MARGIN)
 
     @property
-    def write_until(self) -> float | None:
-        """Until when it tries to write after its SIGTERM; None before one.
+    def write_until(self) -> float:
+        """Until when it tries to write.
 
         Where the API has never shown the Pod, its grace period may be longer than usual. The
         kubelet then ends what goes on too long, and nothing is lost by that.
@@ -205,13 +210,10 @@ class Case:
         return stopped + LONGEST_GRACE
 
     @property
-    def cause_shown_by(self) -> float | None:
-        """Until when a stopped reporter waits for the API to show why; None before SIGTERM."""
-        deadline, stopped = self.stop_deadline, self.o.stopping_since
-        if deadline is None or stopped is None:
-            return None
-        last = deadline - LAST_WRITE / 2
-        if self.o.history.away:
+    def cause_shown_by(self) -> float:
+        """Until when a stopped reporter waits for the API to show why."""
+        stopped, last = self.o.stopping_since, self.stop_deadline - LAST_WRITE / 2
+        if stopped is None or self.o.history.away:
             return last
         until = stopped + CAUSE_AFTER_STOP
         if self.o.history.returned is not None:
@@ -219,25 +221,23 @@ class Case:
         return min(until, last)
 
     @property
-    def end_shown_by(self) -> float | None:
-        """Until when a stopped reporter looks for what replaces N; None before SIGTERM.
+    def end_shown_by(self) -> float:
+        """Until when a stopped reporter looks for what replaces N.
 
         The classic form may be stopped long before its adapter ends.
         """
-        deadline, stopped = self.stop_deadline, self.o.stopping_since
-        if deadline is None or stopped is None or self.form is Form.CLASSIC or self.unobservable:
+        stopped = self.o.stopping_since
+        if stopped is None or self.form is Form.CLASSIC or self.unobservable:
             return self.cause_shown_by
         if self.o.history.away:
-            return deadline
-        return min(max(stopped, self.o.history.returned or 0.0) + END_AFTER_STOP, deadline)
+            return self.stop_deadline
+        again = max(stopped, self.o.history.returned or 0.0)
+        return min(again + END_AFTER_STOP, self.stop_deadline)
 
     @property
-    def result_counts_until(self) -> float | None:
-        """Until when the result counts of an adapter that stops with us; None before SIGTERM."""
-        deadline, stopped = self.stop_deadline, self.o.stopping_since
-        if deadline is None or stopped is None:
-            return None
-        return max(stopped + LEAST_BUDGET - LAST_WRITE, deadline - LAST_WRITE)
+    def result_counts_until(self) -> float:
+        """Until when the result counts of an adapter that is stopped with us."""
+        return self.stop_deadline - LAST_WRITE
 
     @property
     def no_write_before(self) -> float:
@@ -252,6 +252,4 @@ class Case:
         pod = self.o.pod.pod if isinstance(self.o.pod, PodSeen) else None
         if seen is None or pod is None or not pod.restart.can_restart:
             return float("-inf")
-        end = seen + CONTROLLER_PAUSE
-        deadline = self.stop_deadline
-        return end if deadline is None else min(end, deadline - LAST_WRITE)
+        return min(seen + CONTROLLER_PAUSE, self.stop_deadline - LAST_WRITE)

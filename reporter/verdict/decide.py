@@ -92,8 +92,9 @@ def decide(o: Observation, policy: Policy) -> Verdict:
 def nothing_more(o: Observation, policy: Policy) -> bool:
     """Return whether a stopped reporter with a provisional verdict has nothing left to wait for."""
     case = Case(o, policy)
-    looked = case.end_shown_by is not None and o.now >= case.end_shown_by
-    return looked and not case.read_error_may_pass and why_taken_away(case) is None
+    if o.now < case.end_shown_by or case.read_error_may_pass:
+        return False
+    return why_taken_away(case) is None
 
 
 def stays(o: Observation, policy: Policy) -> bool:
@@ -129,7 +130,7 @@ def _result(case: Case) -> Verdict | None:
     # Where the adapter's end can never be seen, the wait time stands for it. In the native form our
     # SIGTERM does, too: it comes when the adapter is dead. If the API has not answered at all, this
     # is for an aggregator: nothing is written on the Job by an attempt that cannot say whose it is.
-    dead = case.pod is None and case.form is Form.NATIVE and case.o.stopping_since is not None
+    dead = case.pod is None and case.form is Form.NATIVE and case.stopping
     if final or dead or (case.unobservable and case.wait_over):
         return Settled(report)
     return _provisional(case, report)
@@ -190,17 +191,15 @@ def _taken_away(case: Case) -> Verdict | None:
         return _stopped_alone(case)
     # In the native form our SIGTERM comes when the adapter is dead and its file final; in the
     # classic form both get it at once, and an adapter that still writes its result is heard.
-    result_counts_until = case.result_counts_until
-    if result_counts_until is not None and (
-        case.form is Form.NATIVE or case.o.now >= result_counts_until
-    ):
+    heard = case.form is Form.NATIVE or case.o.now >= case.result_counts_until
+    if case.stopping and heard:
         received = _received(case)
         return Settled(rows.result(received) if received else report)
     return _provisional(case, report)
 
 
 def _stopped_alone(case: Case) -> Verdict | None:
-    if case.cause_shown_by is None:
+    if not case.stopping:
         return None
     if case.o.now < case.cause_shown_by:
         return Pending(_next_look(case))
@@ -264,19 +263,14 @@ def _next_look(case: Case) -> float:
 
 def _moments(case: Case) -> Iterator[float]:
     yield case.wait_end
-    if case.refusal_counts_since is not None:
-        yield case.refusal_counts_since
+    yield case.refusal_counts_since
     if case.read_error_may_pass:
         yield from (case.read_error_passes_by, case.o.now + READ_STEP)
     if case.o.history.trouble is not None:
         yield case.o.history.trouble_since + START_PATIENCE
-    if case.cause_shown_by is not None and case.end_shown_by is not None:
-        yield case.cause_shown_by
-        yield case.end_shown_by
-        if case.o.now < case.end_shown_by and why_taken_away(case) is None:
-            yield case.o.now + (POLL_STEP if case.o.now < case.cause_shown_by else CALM_POLL_STEP)
-    if case.result_counts_until is not None:
-        yield case.result_counts_until
+    yield from (case.cause_shown_by, case.end_shown_by, case.result_counts_until)
+    if case.stopping and case.o.now < case.end_shown_by and why_taken_away(case) is None:
+        yield case.o.now + (POLL_STEP if case.o.now < case.cause_shown_by else CALM_POLL_STEP)
 
 
 # Why the platform ends the work, whatever the adapter does: rows E, D and N. A guess never becomes

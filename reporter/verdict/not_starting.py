@@ -44,7 +44,7 @@ _BACK_OFF = re.compile(r'Back-off pulling image "[^"]*"(?:: (?P<reason>[A-Za-z]+
 class Trouble:
     """Trouble with starting a container, for one row."""
 
-    row: str  # W1, W2 or W3
+    row: Row  # W1, W2 or W3
     text: str
     at_once: bool = False
     back_off: bool = False  # the kubelet only repeats that it waits, the cause was shown before
@@ -74,7 +74,7 @@ def trouble_of(pod: Pod) -> Trouble | None:
 
 def not_started(name: str, run: Terminated) -> Trouble | None:
     """Return W3 if the runtime could not start the adapter's process."""
-    return Trouble("W3", f"container {name!r}: {_said(run)}") if run.never_started else None
+    return Trouble(Row.START, f"container {name!r}: {_said(run)}") if run.never_started else None
 
 
 def _blocked(pod: Pod) -> Trouble | None:
@@ -89,7 +89,7 @@ def _blocked(pod: Pod) -> Trouble | None:
     ended = container.state if isinstance(container.state, Terminated) else container.last
     if ended is None or ended.exit_code == 0:
         return None
-    return Trouble("W3", f"{prefix}{_said(ended)}")
+    return Trouble(Row.START, f"{prefix}{_said(ended)}")
 
 
 def _brief(state: Waiting) -> Waiting:
@@ -99,15 +99,15 @@ def _brief(state: Waiting) -> Waiting:
     return replace(state, message=clean(state.message, OWN_WORDS))
 
 
-def waiting_row(state: Waiting) -> str:
-    """Return the row of what keeps a container from starting; empty where nothing is known."""
+def waiting_row(state: Waiting) -> Row | None:
+    """Return the row of what keeps a container from starting, if that is known."""
     rows = ((Row.IMAGE, IMAGE), (Row.CONFIG, CONFIG), (Row.START, START))
-    return next((row for row, known in rows if state.reason in known), "")
+    return next((row for row, known in rows if state.reason in known), None)
 
 
 def _waiting(state: Waiting, prefix: str) -> Trouble | None:
     row = waiting_row(state)
-    if not row:
+    if row is None:
         return None
     reason, message = state.reason, state.message
     back_off = False

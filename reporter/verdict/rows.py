@@ -5,9 +5,9 @@ no fit (`pod`), what keeps a container from starting (`not_starting`), what is w
 """
 
 import posixpath
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Self
 
 from reporter.common.text import clean, go_duration
 from reporter.verdict.facts import (
@@ -28,45 +28,35 @@ MESSAGE_LIMIT = 1024  # bytes
 
 
 class Row(StrEnum):
-    """The situations of a Job, by the letters that people know them by.
+    """The situations of a Job, by the letters that people know them by: letter, reason.
 
     The letter is the `rule` of the annotation and of the log. `docs/contract.md` has the table with
     everything that is shown, and which of them are final when.
     """
 
+    reason: str  # empty where it is the adapter's, or depends on the exit code
+
+    def __new__(cls, letter: str, reason: str = "") -> Self:
+        """Make a member."""
+        row = str.__new__(cls, letter)
+        row._value_, row.reason = letter, reason
+        return row
+
     RESULT = "R"  # a valid result file: True or False, reason and message are the adapter's
-    OUT_OF_MEMORY = "O"  # False: the kubelet killed the adapter for it
-    INVALID_RESULT = "I"  # False: what lies there is no result
+    OUT_OF_MEMORY = "O", "AdapterOOMKilled"  # False: the kubelet says why the adapter was killed
+    INVALID_RESULT = "I", "InvalidResultFormat"  # False: what lies there is no result
     NO_RESULT = "X"  # False: the adapter ended without one
-    SUCCEEDED = "S"  # True: exit code 0, and no result is required
-    IMAGE = "W1"  # False, as long as the adapter's image cannot be pulled
-    CONFIG = "W2"  # False, as long as what its container refers to is missing
-    START = "W3"  # False, as long as its container cannot be started
-    CRASH_LOOPING = "C"  # Unknown: it fails again and again, and may still succeed
-    TIMEOUT = "T"  # False: the wait time is over
-    DEADLINE = "D"  # False: an activeDeadlineSeconds has passed
-    EVICTED = "E"  # Unknown: the platform took the Pod away
-    INTERRUPTED = "N"  # Unknown: deleted, suspended, lost or stopped before its end was known
-    MISFIT = "M"  # Unknown: our own settings do not fit the Pod
-    RUNNING = "A"  # Unknown: work goes on
-
-
-REASONS: Mapping[str, str] = {
-    Row.OUT_OF_MEMORY: "AdapterOOMKilled",
-    Row.INVALID_RESULT: "InvalidResultFormat",
-    Row.SUCCEEDED: "AdapterSucceeded",
-    Row.IMAGE: "AdapterImagePullFailed",
-    Row.CONFIG: "AdapterConfigError",
-    Row.START: "AdapterStartFailed",
-    Row.CRASH_LOOPING: "AdapterCrashLooping",
-    Row.TIMEOUT: "AdapterTimeout",
-    Row.DEADLINE: "AdapterTimeout",
-    Row.EVICTED: "AdapterEvicted",
-    Row.INTERRUPTED: "AdapterInterrupted",
-    Row.MISFIT: "ReporterConfigError",
-    Row.RUNNING: "AdapterRunning",
-}
-"""The reason of every row but R (from the file) and X (by exit code)."""
+    SUCCEEDED = "S", "AdapterSucceeded"  # True: exit code 0, and no result is required
+    IMAGE = "W1", "AdapterImagePullFailed"  # False, as long as its image cannot be pulled
+    CONFIG = "W2", "AdapterConfigError"  # False, as long as its container misses a reference
+    START = "W3", "AdapterStartFailed"  # False, as long as its container cannot be started
+    CRASH_LOOPING = "C", "AdapterCrashLooping"  # Unknown: it may still succeed
+    TIMEOUT = "T", "AdapterTimeout"  # False: the wait time is over
+    DEADLINE = "D", "AdapterTimeout"  # False: an activeDeadlineSeconds has passed
+    EVICTED = "E", "AdapterEvicted"  # Unknown: the platform took the Pod away
+    INTERRUPTED = "N", "AdapterInterrupted"  # Unknown: deleted, suspended, lost or stopped before
+    MISFIT = "M", "ReporterConfigError"  # Unknown: our own settings do not fit the Pod
+    RUNNING = "A", "AdapterRunning"  # Unknown: work goes on
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +79,8 @@ class Report:
         return self.row == Row.RESULT
 
 
-def _report(row: str, status: str, message: str, reason: str = "") -> Report:
-    return Report(row, status, reason or REASONS[row], clean(message, MESSAGE_LIMIT))
+def _report(row: Row, status: str, message: str, reason: str = "") -> Report:
+    return Report(row, status, reason or row.reason, clean(message, MESSAGE_LIMIT))
 
 
 def result(payload: ResultPayload) -> Report:
@@ -145,7 +135,7 @@ def _where(searched: Searched | None) -> str:
     return f" (looked for {searched.path}{found})"
 
 
-def trouble(row: str, text: str) -> Report:
+def trouble(row: Row, text: str) -> Report:
     """W1, W2, W3: the adapter cannot start; `text` is the kubelet's reason and message."""
     return _report(row, FALSE, text)
 
@@ -201,7 +191,7 @@ def of_index(report: Report, index: int | None, *, completions: int) -> Report:
 def late_result(result: ResultPayload) -> Report:
     """Return what announces a result that came after the timeout; it is no row."""
     said = f"{TRUE if result.success else FALSE} {result.reason}: {result.message}"
-    message = f"Result received after the verdict {REASONS[Row.TIMEOUT]}: {said}"
+    message = f"Result received after the verdict {Row.TIMEOUT.reason}: {said}"
     return Report("", UNKNOWN, "LateResult", clean(message, MESSAGE_LIMIT))
 
 

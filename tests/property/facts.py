@@ -33,7 +33,7 @@ from reporter.verdict.facts import (
 )
 from reporter.verdict.history import EndedRun, History
 from reporter.verdict.not_starting import AT_ONCE, CONFIG, IMAGE, START, Trouble
-from reporter.verdict.rows import REASONS
+from reporter.verdict.rows import Row
 from tests.situations import at
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
@@ -172,7 +172,7 @@ histories = st.builds(
     trouble=st.none()
     | st.builds(
         Trouble,
-        st.sampled_from(["W1", "W2", "W3"]),
+        st.sampled_from([Row.IMAGE, Row.CONFIG, Row.START]),
         texts.map(lambda text: f"a: {text}"),
         st.booleans(),
     ),
@@ -221,4 +221,4 @@ settings_of_users = st.builds(
 )
 
 
-ROWS = {"R", "X", *REASONS}
+ROWS = set(Row)

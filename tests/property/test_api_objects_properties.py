@@ -13,7 +13,14 @@ from reporter.common.objects import epoch, stamp
 from reporter.common.text import clean
 from reporter.verdict.annotation import SIZE_LIMIT, decode_note, encode_annotation, evidence
 from reporter.verdict.case import Observation
-from reporter.verdict.condition import Attempt, build_patch, read_job, read_standing, worth_writing
+from reporter.verdict.condition import (
+    Attempt,
+    Statement,
+    build_patch,
+    read_job,
+    read_standing,
+    worth_writing,
+)
 from reporter.verdict.decide import Pending, decide
 from reporter.verdict.facts import Disruption, FileAbsent, Job, PodSeen
 from reporter.verdict.history import History, attributed, remember
@@ -239,7 +246,7 @@ def test_garbage_from_the_api_never_ends_the_reporter(shown, job, file, policy):
 
     if not isinstance(said, Pending):
         assert (
-            len(encode_annotation(ATTEMPT, said.report, evidence(o, at(9)), final=True))
+            len(encode_annotation(Statement(said.report, True, ATTEMPT, evidence(o, at(9)), 0.0)))
             <= SIZE_LIMIT
         )
 
@@ -303,7 +310,7 @@ def test_a_report_that_was_written_is_not_written_again(report, final, now, orde
     conditions = [API_JOB["status"]["conditions"][place] for place in order]
     job = API_JOB | {"status": {"conditions": conditions}}
     before = read(job)
-    note = encode_annotation(ATTEMPT, report, {}, final=final)
+    note = encode_annotation(Statement(report, final, ATTEMPT, {}, 0.0))
     assert worth_writing(before, ATTEMPT, report, final=final)
 
     after_it = applied(job, build_patch(before, "Available", report, note, now))

@@ -11,7 +11,7 @@ from reporter.common.retry import next_delay
 from reporter.common.schema import load
 from reporter.verdict.annotation import SIZE_LIMIT, decode_note, encode_annotation, evidence
 from reporter.verdict.case import Case
-from reporter.verdict.condition import Attempt
+from reporter.verdict.condition import Attempt, Statement
 from reporter.verdict.decide import Pending, Settled, decide, nothing_more, restartable, stays
 from reporter.verdict.facts import FileAbsent, FileReadFailed
 from reporter.verdict.history import attributed, remember
@@ -87,7 +87,7 @@ def test_every_observation_makes_an_annotation(o, wall, row, final):
     adapter = Attempt("job-x7k2p", "pod-uid", at(-1), at(0), at(1), 2)
     report = Report(row, "True", "r", "m")
 
-    value = encode_annotation(adapter, report, evidence(o, wall), final=final)
+    value = encode_annotation(Statement(report, final, adapter, evidence(o, wall), 0.0))
 
     assert len(value.encode()) <= SIZE_LIMIT
     assert [] == list(SCHEMA.iter_errors(json.loads(value)))

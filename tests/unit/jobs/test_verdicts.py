@@ -53,9 +53,19 @@ VERDICTS = [
         "did not produce a valid result file",
     ),
     ("", rows.exited(Terminated(0), result_required=False), {}, "AdapterSucceeded"),
-    ("W1", rows.trouble("W1", "ErrImageNeverPull: no"), {}, "AdapterImagePullFailed: ErrImageN"),
-    ("W2", rows.trouble("W2", 'configmap "x" not found'), {}, 'configmap "x" not found'),
-    ("W3", rows.trouble("W3", "StartError: no such file"), {}, "AdapterStartFailed: StartError"),
+    (
+        "W1",
+        rows.trouble(rows.Row.IMAGE, "ErrImageNeverPull: no"),
+        {},
+        "AdapterImagePullFailed: ErrImageN",
+    ),
+    ("W2", rows.trouble(rows.Row.CONFIG, 'configmap "x" not found'), {}, 'configmap "x" not found'),
+    (
+        "W3",
+        rows.trouble(rows.Row.START, "StartError: no such file"),
+        {},
+        "AdapterStartFailed: StartError",
+    ),
     (
         "C",
         rows.crash_looping(Container("adapter", Waiting("CrashLoopBackOff"), EXITED, 4)),

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from reporter.verdict.case import Case, Policy
+from reporter.verdict.case import NEVER, Case, Policy
 from reporter.verdict.decide import decide, nothing_more, restartable, stays
 from reporter.verdict.facts import (
     Form,
@@ -189,7 +189,7 @@ def test_before_sigterm_there_is_no_end():
     """No budget, nobody to hear out, nothing that says there is nothing more."""
     case = Case(observed((30, runs)), Policy())
 
-    assert (None, None, None) == (case.stop_deadline, case.result_counts_until, case.cause_shown_by)
+    assert {NEVER} == {case.stop_deadline, case.result_counts_until, case.cause_shown_by}
     assert not nothing_more(case.o, Policy())
 
 

@@ -15,6 +15,7 @@ from reporter.verdict.condition import (
     Attempt,
     Owner,
     Standing,
+    Statement,
     build_patch,
     owner,
     read_standing,
@@ -88,7 +89,7 @@ def steps(job: Job, writer: Writer) -> Iterator[tuple[Job, Writer]]:
     if not worth_writing(standing, writer.attempt, report, final=final):
         yield job, replace(writer, says=tuple(rest))
         return
-    note = encode_annotation(writer.attempt, report, {}, final=final)
+    note = encode_annotation(Statement(report, final, writer.attempt, {}, 0.0))
     after = patched(job, build_patch(standing, "Available", report, note, at(30)))
     again = replace(writer, read=None)
     if after is None:
