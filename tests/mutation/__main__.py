@@ -55,6 +55,7 @@ def main() -> None:
     KEPT.mkdir(exist_ok=True)
     played = []
     with tempfile.TemporaryDirectory(prefix="mutants-") as copy:
+        Path(copy).chmod(0o755)  # some tests import the product as another user
         enter_copy(ROOT, Path(copy))
         known = record_all(product, options.tests)
         start = min(seconds for seconds, _ in known.values())

@@ -9,11 +9,11 @@ from typing import Any, cast
 
 import pytest
 from jsonschema import Draft202012Validator
-from tests.blackbox.aggregator.test_openapi import DOCUMENT, STATUS
 
 from reporter.aggregator.api import page
 from reporter.aggregator.startup_gate import StartupGate
 from tests.aggregators.trapped import Trapped
+from tests.blackbox.smoke.test_routes import DOCUMENT, STATUS
 
 
 def valid(name: str, document: Any) -> Any:

@@ -102,12 +102,6 @@ def test_a_half_written_file_is_invalid_until_it_is_complete(path):
     assert isinstance(results.look(), FileValid)
 
 
-def test_a_wrong_status_is_invalid(path):
-    """The cause comes from the schema."""
-    path.write_bytes(b'{"status": "ok"}')
-    assert "status: must be either 'success' or 'failure'" == cause(path)
-
-
 def test_a_fifo_is_refused_without_waiting_for_a_writer(path):
     """A naive open would hang for ever."""
     os.mkfifo(path)
@@ -318,13 +312,15 @@ def failing(monkeypatch, path, number, *, directory=False):
 def test_an_error_that_may_pass_says_nothing_about_the_file(path, monkeypatch, number, directory):
     """A file server restarts, descriptors run out: what was read before is kept."""
     path.write_bytes(SUCCESS)
-    results = ResultFile(path)
+    outcomes = []
+    results = ResultFile(path, on_read=outcomes.append)
     with monkeypatch.context() as patched:
         failing(patched, path, number, directory=directory)
         unread = results.look()
         assert isinstance(unread, FileReadFailed)
         assert unread.before is None
         assert unread.cause.endswith(os.strerror(number).lower())
+        assert ["unreadable"] == outcomes
     before = results.look()
     assert isinstance(before, FileValid)
     with monkeypatch.context() as patched:
@@ -338,8 +334,7 @@ def test_an_error_that_may_pass_says_nothing_about_the_file(path, monkeypatch, n
 
 
 @pytest.mark.parametrize(
-    "number",
-    [errno.EACCES, errno.EPERM, errno.ELOOP, errno.ENXIO, errno.EXDEV, errno.ENAMETOOLONG],
+    "number", [errno.EACCES, errno.EPERM, errno.ELOOP, errno.ENXIO, errno.EXDEV, errno.ENAMETOOLONG]
 )
 def test_an_error_that_lasts_makes_the_file_invalid(path, monkeypatch, number):
     failing(monkeypatch, path, number)
@@ -534,12 +529,7 @@ def test_a_directory_that_may_be_entered_but_not_listed(open_directory):
         "sys.exit(names_in(Path(sys.argv[1]), 10) != [])"
     )
     child = subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            "import reporter.sidecar.files\n" + code,
-            str(open_directory),
-        ],
+        [sys.executable, "-c", "import reporter.sidecar.files\n" + code, str(open_directory)],
         check=False,
         timeout=HANG,
     )

@@ -271,11 +271,3 @@ def test_an_index_that_failed_is_not_hidden_by_a_later_one(form: str) -> None:
     assert ("False", "index 0: no quota") == (world.condition["status"], world.condition["message"])
     assert Settled(Report("R", "True", "AllGood", "index 1: fine")) == world.loop.verdict
     assert (5.0, []) == (world.now, [method for _, method in world.requests if method != "GET"])
-
-
-def test_a_second_try_of_an_index_replaces_its_failure() -> None:
-    world = indexed(failed=1)
-    world.at(5.0, world.result)
-
-    assert LoopOutcome.FINAL == world.run()
-    assert "index 1: fine" == world.condition["message"]

@@ -1,7 +1,5 @@
 """When the loop tries again and when it gives up, on a clock of the test's own."""
 
-import itertools
-
 import pytest
 
 from reporter.errors import Conflict, Forbidden, InvalidRequest, Unavailable
@@ -11,16 +9,6 @@ from reporter.verdict.pod import Names, read_pod
 from tests.unit.sidecar.loop_world import IMAGE, World, rows, running, stamp, waiting
 
 _BUSY = [Unavailable("x", retry_after=30.0)] * 1_000
-
-
-def test_a_conflict_is_tried_again_at_once() -> None:
-    """Nobody is overloaded: somebody else was quicker."""
-    world = World()
-    world.errors = [Conflict("x")] * 3
-
-    assert world.run(100) is None
-    ((at, _, _),) = world.history
-    assert at < 0.5
 
 
 def test_an_outage_is_met_with_a_back_off_of_at_most_five_seconds() -> None:
@@ -34,26 +22,6 @@ def test_an_outage_is_met_with_a_back_off_of_at_most_five_seconds() -> None:
     assert 600.0 <= at <= 605.0
     tries = [at for at, method in world.requests if method == "GET" and at < 600]
     assert 120 <= len(tries) <= 130
-
-
-def test_the_first_tries_of_a_new_process() -> None:
-    """0.1 s, then twice as long each time, before anything was ever written too."""
-    world = World()
-    world.errors = [Unavailable("x")] * 4
-
-    assert world.run(100) is None
-    tries = [at for at, method in world.requests if method == "GET"]
-    pauses = [later - earlier for earlier, later in itertools.pairwise(tries)]
-    assert [0.1, 0.2, 0.4, 0.8] == pytest.approx(pauses[:4], rel=0.01)
-
-
-def test_retry_after_is_a_floor_with_a_cap() -> None:
-    """A server's wish counts up to half a minute, and half of it more: a verdict is waiting."""
-    world = World()
-    world.errors = [Unavailable("x", retry_after=7.0), Unavailable("x", retry_after=3600.0)]
-
-    assert world.run(100) is None
-    assert [0.0, 10.5, 55.5, 55.5] == [round(at, 1) for at, _ in world.requests]
 
 
 def test_sigterm_does_not_sit_out_an_old_back_off() -> None:

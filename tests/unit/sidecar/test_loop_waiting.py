@@ -25,23 +25,6 @@ def test_an_adapter_that_starts_soon_is_reported_once() -> None:
     assert "Adapter container is running" == world.condition["message"]
 
 
-def test_an_adapter_that_does_not_start_is_reported_after_two_seconds() -> None:
-    """So that the Job says that somebody is there."""
-    world = World(adapter=waiting("PodInitializing"))
-
-    assert world.run(20) is None
-    assert [(2.0, "A", False)] == world.history
-
-
-def test_the_state_in_row_a_follows_after_half_a_minute() -> None:
-    """A text alone is worth a write every 30 s, not more."""
-    world = World(adapter=waiting("PodInitializing"))
-    world.at(3.0, lambda: world.adapter(running(stamp(3))))
-
-    assert world.run(100) is None
-    assert [(2.0, "A", False), (32.0, "A", False)] == world.history
-
-
 def test_a_job_whose_image_is_pulled_first_asks_seven_times() -> None:
     """In ten minutes; with the one watch that lasts as long, the Event included, that is eight."""
     world = World(adapter=waiting("PodInitializing"), wait=3600.0)

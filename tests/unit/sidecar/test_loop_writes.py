@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from reporter.errors import Denied, Forbidden, InvalidRequest, Unavailable
+from reporter.errors import Unavailable
 from reporter.sidecar.publish import LoopOutcome
 from tests.unit.sidecar.loop_world import Object, World, rows
 
@@ -146,44 +146,6 @@ def test_a_file_that_is_whole_again_when_the_job_was_read_causes_one_read_a_seco
     tries = [at for at, method in world.requests if method == "GET" and at >= 5.0]
     assert 5 <= len(tries) <= 7
     assert all(later - earlier >= 1.0 for earlier, later in itertools.pairwise(tries))
-
-
-def test_a_final_verdict_does_not_wait_for_the_pace() -> None:
-    world = World("classic")
-    world.at(0.3, world.result)
-
-    assert LoopOutcome.FINAL == world.run()
-    assert [(0.0, "A", False), (0.3, "R", True)] == world.history
-
-
-def test_a_revisable_report_is_written_at_once_while_stopping() -> None:
-    world = World()
-    world.at(10.0, lambda: world.delete(30))
-    world.at(10.2, lambda: world.job["spec"].update(suspend=True), world.sigterm)  # type: ignore[index]
-
-    world.run(60)
-    assert [0.0, 10.0, 10.2] == [at for at, _, _ in world.history][:3]
-
-
-@pytest.mark.parametrize("error", [Forbidden("role"), Denied("webhook"), InvalidRequest("422")])
-def test_what_is_refused_for_long_is_tried_about_once_a_minute(error: Exception) -> None:
-    world = World(wait=100_000.0)
-    world.errors_of["PATCH"] = [error] * 10_000  # type: ignore[list-item]
-
-    assert world.run(3_600) is None
-    late = [at for at in patches(world) if at > 600]
-    assert 45 <= len(late) <= 55
-
-
-def test_a_verdict_that_becomes_final_does_not_sit_out_an_old_back_off() -> None:
-    """The Role may have been bound meanwhile."""
-    world = World(wait=100_000.0)
-    world.errors = [Forbidden("role")] * 10_000
-    world.at(3_000.0, world.errors.clear)
-    world.at(3_001.0, world.result)
-
-    assert LoopOutcome.FINAL == world.run()
-    assert world.now <= 3_001.0
 
 
 # How long

@@ -86,6 +86,7 @@ def test_after_a_write_nothing_waits_while_stopping() -> None:
     [
         (Unavailable("no"), None, 0.1),
         (Unavailable("no", retry_after=4.0), None, 6.0),
+        (Unavailable("no", retry_after=3600.0), None, 45.0),
         (Unavailable("no", retry_after=4.0), 1.5, 1.5),
         (Unavailable("no"), 0.0, 0.0),
         (Conflict("meanwhile"), None, 0.02),
