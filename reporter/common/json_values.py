@@ -36,8 +36,8 @@ def _unescaped(raw: bytes) -> str:
 def scalar(data: bytes, value: Span) -> object:
     """A value as far as a rule can ask for it.
 
-    That is the first piece of a long string, an empty object or array, and for an integer beyond
-    every limit another such one.
+    That is the first piece of a long string (`pieces` has all of it), an empty object or array, and
+    for an integer beyond every limit another such one.
     """
     match data[value.start : value.start + 1]:
         case b'"':

@@ -126,9 +126,7 @@ class JobCondition:
         if self._events is None:
             return
         event = build_event(
-            statement.report,
-            statement.attempt,
-            statement.wall,
+            statement,
             namespace=self._namespace,
             job_name=self.name,
             job_uid=self._uid,

@@ -27,9 +27,8 @@ from reporter.common.lifecycle import Stop
 from reporter.sidecar.files import ProgressFile, ResultFile
 from reporter.sidecar.inotify import DirectoryWatch
 from reporter.sidecar.job import JobCondition
-from reporter.sidecar.pace import Pace
+from reporter.sidecar.pace import Pace, TimeLeft
 from reporter.sidecar.publish import Listener, LoopOutcome, Pass, Publisher
-from reporter.sidecar.time_left import TimeLeft
 from reporter.verdict.case import POLL_STEP, WRITE_BUDGET, Case, Observation, Policy
 from reporter.verdict.condition import Attempt, Standing, Statement
 from reporter.verdict.decide import (
@@ -113,7 +112,7 @@ class Loop:
     ) -> None:
         self._in, self._job, self._options = inputs, job, options
         self._stop, self._telemetry, self._clock = stop, telemetry, clock
-        self._time = TimeLeft(stop, options.policy, clock, wall)
+        self.time = TimeLeft(lambda: stop.requested_at, options.policy, clock, wall)
         now = clock()
         since = now if began is None else began
         self._history = History(
@@ -124,7 +123,7 @@ class Loop:
         self._publisher = Publisher(
             job,
             telemetry,
-            self._time,
+            self.time,
             Pace(now, rng),
             self._look_again,
             report_running=options.report_running,
@@ -143,17 +142,12 @@ class Loop:
     @property
     def last(self) -> Observation | None:
         """The newest observation."""
-        return self._time.last
+        return self.time.last
 
     @property
     def statement(self) -> Statement | None:
         """What this process wrote last."""
         return self._publisher.statement
-
-    @property
-    def write_end(self) -> float:
-        """Until when a write that is under way at SIGTERM may go on; -inf before it."""
-        return self._time.write_end
 
     def run(self) -> LoopOutcome:
         """Look, decide and publish until there is nothing left to do."""
@@ -185,7 +179,7 @@ class Loop:
 
     def idle(self, done: Callable[[Observation], bool]) -> None:
         """Go on looking until `done` or SIGTERM; write only what contradicts a verdict given."""
-        self._time.idle = True
+        self.time.idle = True
         while True:
             o = self._look()
             owing = self._publisher.add_contradiction(o, self._attempt())
@@ -209,7 +203,7 @@ class Loop:
             pod = self._look_at_pod(fresh=True)
             self._file_asked_about = file = self._look_at_files()
         now = self._clock()
-        self._history = remember(self._history, now, self._time.wall(), pod, file)
+        self._history = remember(self._history, now, self.time.wall(), pod, file)
         if known := pod_of(pod):
             self._job.expect(known.job_uid)
         standing = self._job.standing
@@ -224,7 +218,7 @@ class Loop:
             stopping_since=stopping,
             searched=self._search(pod, own_file),
         )
-        self._time.last = o
+        self.time.last = o
         self._telemetry.observed(o)
         return o
 
@@ -234,7 +228,7 @@ class Loop:
         return self._in.pod.next_request() == float("inf")
 
     def _look_at_pod(self, *, fresh: bool) -> PodLook:
-        return self._in.pod.look(fresh=fresh, timeout=self._time.for_request())
+        return self._in.pod.look(fresh=fresh, timeout=self.time.for_request())
 
     def _look_at_files(self) -> ResultLook:
         before = self._clock()
@@ -246,7 +240,7 @@ class Loop:
         """After a good end without a result: what the adapter has left in its place."""
         shown = pod_of(pod)
         state = shown.adapter_state if shown else None
-        if self._time.idle or not isinstance(state, Terminated) or not isinstance(file, FileAbsent):
+        if self.time.idle or not isinstance(state, Terminated) or not isinstance(file, FileAbsent):
             return None
         return self._in.result.search() if state.exit_code == 0 else None
 
@@ -279,7 +273,7 @@ class Loop:
         if note is not None and note.attempt.same(self._attempt()):
             # What an earlier start of this container has written down on the Job.
             started, waiting = note.attempt.first_started_at, note.attempt.waiting_since_at
-            now, wall = self._clock(), self._time.wall()
+            now, wall = self._clock(), self.time.wall()
             self._history = earlier_start(self._history, now, wall, started, waiting)
         return self._look_and_decide(fresh=fresh)
 

@@ -112,7 +112,7 @@ class Sidecar:
         self._settings, self._api, self._stop, self._began = chosen, api, stop, began
         self._before_start = before_start
         api.hurry_after(
-            lambda: stop.requested_at, lambda: self._loop.write_end if self._loop else 0.0
+            lambda: stop.requested_at, lambda: self._loop.time.write_end if self._loop else 0.0
         )
         self._log = log.get()
         self._metrics = Metrics(__version__, log.dropped)

@@ -19,8 +19,7 @@ from reporter.errors import (
     Unavailable,
 )
 from reporter.sidecar.job import JobCondition
-from reporter.sidecar.pace import Pace
-from reporter.sidecar.time_left import LEAST_TIMEOUT, TimeLeft
+from reporter.sidecar.pace import LEAST_TIMEOUT, Pace, TimeLeft
 from reporter.verdict import rows
 from reporter.verdict.annotation import contradiction, evidence, late
 from reporter.verdict.case import Case, Observation
@@ -46,20 +45,11 @@ EVENT_LEAST = 0.5  # less than this before the end is kept for what matters
 HAND_OVER = 5.0
 """Seconds until others hear of a verdict that is not written: since SIGTERM of a result that nobody
 can change any more, and of any verdict so long before the end."""
-_OF_A_PRESENT_POD = frozenset(
-    {
-        Row.TIMEOUT,
-        Row.INVALID_RESULT,
-        Row.MISFIT,
-        Row.CRASH_LOOPING,
-        Row.IMAGE,
-        Row.CONFIG,
-        Row.START,
-    }
-)
-"""Rows that are not written while the API does not show the Pod, unless it is taken away."""
-_OF_WHAT_HAS_NOT_COME = _OF_A_PRESENT_POD | {Row.INTERRUPTED, Row.DEADLINE, Row.EVICTED}
-"""Rows that rest on something not having happened: the Pod is asked again before the write."""
+_PROVEN = {Row.RESULT, Row.OUT_OF_MEMORY, Row.NO_RESULT, Row.SUCCEEDED, Row.RUNNING}
+"""Rows that rest on what was seen. The others rest on something not having happened: before they
+are written the Pod is asked again."""
+_WITHOUT_A_POD = _PROVEN | {Row.INTERRUPTED, Row.DEADLINE, Row.EVICTED}
+"""Rows that are written, too, while the API does not show a Pod that is not taken away."""
 
 
 class LoopOutcome(Enum):
@@ -125,7 +115,8 @@ class Pass:
             case PodUnknown():
                 return True  # an attempt that cannot name its Pod must not outrank one that can
             case PodSeen(pod, current):
-                return self.row in _OF_A_PRESENT_POD and not (current or pod.taken_away)
+                shown = current or pod.taken_away or self.row in _WITHOUT_A_POD
+                return self.report is not None and not shown
             case _:
                 return False
 
@@ -134,10 +125,9 @@ class Pass:
         """Whether the Pod has to be asked again before this is written."""
         # With at-exit a result of an adapter that seems to run rests on its end not having come.
         unended = self.case.policy.at_exit and self.case.ended_run is None
+        unproven = self.report is not None and self.row not in _PROVEN
         return (
-            isinstance(self.o.pod, PodUnknown)
-            or self.row in _OF_WHAT_HAS_NOT_COME
-            or (self.row == Row.RESULT and unended)
+            isinstance(self.o.pod, PodUnknown) or unproven or (self.row == Row.RESULT and unended)
         )
 
 

@@ -31,6 +31,7 @@ def decode_result(data: bytes, *, details: bool = False) -> ResultPayload:
     """
     if len(data) > MAX_RESULT_BYTES:
         raise InvalidPayload(f"larger than {MAX_RESULT_BYTES} bytes")
+    # `pick` goes through all of the document, which checks it.
     spans, notes = pick(data, document(data), RESULT_FIELDS)
     instance = {name: scalar(data, span) for name, span in spans.items()}
     schema.check(RESULT_SCHEMA, instance)

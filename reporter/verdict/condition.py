@@ -263,9 +263,7 @@ def annotation_patch(standing: Standing, condition_type: str, annotation: str) -
 
 
 def build_event(
-    report: Report,
-    attempt: Attempt,
-    now: float,
+    statement: Statement,
     *,
     namespace: str,
     job_name: str,
@@ -273,15 +271,16 @@ def build_event(
     condition_type: str,
     late: bool = False,
 ) -> dict[str, Any]:
-    """Build the Event of events.k8s.io/v1 for a final report; `now` in epoch seconds.
+    """Build the Event of events.k8s.io/v1 for a final report.
 
     An attempt has one final verdict per type, and one `late` result, so the name follows from both,
     and an Event that is sent again already exists. Reason and message of a report are within the
     API's limits.
     """
+    report, attempt = statement.report, statement.attempt
     whose = f"{attempt.pod_uid or attempt.pod}/{condition_type}{'/late' if late else ''}"
     digest = hashlib.sha256(whose.encode()).hexdigest()[:16]
-    at = datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    at = datetime.fromtimestamp(statement.wall, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     return {
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",
