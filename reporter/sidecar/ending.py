@@ -27,10 +27,7 @@ SPARE = 0.1  # seconds before the kubelet kills that even the latest try leaves
 
 
 def exit_code(
-    outcome: LoopOutcome,
-    standing: Standing | None,
-    exit_policy: str,
-    verdict: Verdict | None = None,
+    outcome: LoopOutcome, standing: Standing | None, exit_policy: str, verdict: Verdict | None
 ) -> int:
     """Return the classic form's exit code; `standing` is what is on the Job.
 

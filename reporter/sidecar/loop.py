@@ -301,7 +301,7 @@ class Loop:
         later = (moment for moment in (*self._publisher.moments(seen), *ends) if moment > now)
         moments = [self._next_request(now), *later]
         if self._publisher.waiting:
-            moments.append(self._publisher.next_try)
+            moments.append(self._publisher.pace.next_try)
         if not isinstance(seen.verdict, Settled):
             moments.append(seen.verdict.next_look)
         return min(moments)
@@ -312,7 +312,7 @@ class Loop:
         if o.stopping_since is not None:
             moments.append(o.now + POLL_STEP)
         if owing:
-            moments.append(self._publisher.next_try)
+            moments.append(self._publisher.pace.next_try)
         return min(moments)
 
     def _next_request(self, now: float) -> float:

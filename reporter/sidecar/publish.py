@@ -149,11 +149,11 @@ class Publisher:
         *,
         report_running: bool,
     ) -> None:
-        self._job, self._listener, self._time, self._pace = job, listener, time, pace
+        self._job, self._listener, self._time, self.pace = job, listener, time, pace
         self._look_again, self._report_running = look_again, report_running
         self.statement: Statement | None = None
         self.waiting_since = time.now()  # when what waits to be written was first wanted
-        self._waiting: tuple[str, bool] | None = None  # its row and finality
+        self.waiting: tuple[str, bool] | None = None  # its row and finality, as of `follow`
         self._unanswered: Statement | None = None  # sent, and nobody knows whether it arrived
         self._job_missing_since: float | None = None
         self._timeouts = 0  # of writes
@@ -161,32 +161,22 @@ class Publisher:
 
     # Is the verdict worth a write, and when?
 
-    @property
-    def waiting(self) -> bool:
-        """Whether a verdict waits to be written, as of the last `follow`."""
-        return self._waiting is not None
-
-    @property
-    def next_try(self) -> float:
-        """When it may be tried, unless something makes it urgent."""
-        return self._pace.next_try
-
     def is_due(self, seen: Pass) -> bool:
         """Return whether what waits is to be written now."""
         if not self.waiting:
             return False
-        self._pace.hurry(seen.o, final=seen.final)
-        return self._pace.due(seen.o, final=seen.final)
+        self.pace.hurry(seen.o, final=seen.final)
+        return self.pace.due(seen.o, final=seen.final)
 
     def follow(self, seen: Pass) -> None:
         """Note whether this verdict is worth a write; to be called whenever it may have changed."""
         wanted = (seen.row, seen.final) if self._worth_writing(seen) else None
-        if wanted != self._waiting:
-            self._waiting, self.waiting_since = wanted, seen.o.now
+        if wanted != self.waiting:
+            self.waiting, self.waiting_since = wanted, seen.o.now
 
     def moments(self, seen: Pass) -> list[float]:
         """Return when time alone may change what there is to do."""
-        return [*self._pace.moments(), seen.case.no_write_before, self._hand_over_at(seen)]
+        return [*self.pace.moments(), seen.case.no_write_before, self._hand_over_at(seen)]
 
     def hand_over_in_time(self, seen: Pass) -> None:
         """Let others hear of what waits, if it is time.
@@ -202,13 +192,13 @@ class Publisher:
             return False
         pod = pod_of(o.pod)
         running = pod is not None and isinstance(pod.adapter_state, Running)
-        just_starting = report.row == Row.RUNNING and not running and self._pace.starting(o)
+        just_starting = report.row == Row.RUNNING and not running and self.pace.starting(o)
         if standing is None:
             return not just_starting
         silent = not self._report_running or just_starting
         if report.row == Row.RUNNING and silent and owner(standing, seen.attempt) is not Owner.OURS:
             return False
-        since = self._pace.since_write(o)
+        since = self.pace.since_write(o)
         return worth_writing(standing, seen.attempt, report, final=seen.final, since_last=since)
 
     def _hand_over_at(self, seen: Pass) -> float:
@@ -252,7 +242,7 @@ class Publisher:
                 self._accepted(self._unanswered, began)
             seen = self._look_again(seen.to_be_confirmed, standing)
             if seen.report is None or not self._worth_writing(seen):
-                self._pace.unneeded(self._time.now())
+                self.pace.unneeded(self._time.now())
                 return self.outcome_on_job(seen)
             if seen.hidden:
                 return self._failed(seen, Unavailable("the Pod cannot be read now"))
@@ -285,7 +275,7 @@ class Publisher:
 
     def _accepted(self, statement: Statement, began: float) -> None:
         now = self._time.now()
-        self._pace.written(now, final=statement.final)
+        self.pace.written(now, final=statement.final)
         self.statement, self._unanswered = statement, None
         self._listener.published(statement, now - began)
         if statement.final:
@@ -304,7 +294,7 @@ class Publisher:
         elif self._time.ends_within(HAND_OVER):
             self._withhold(seen)
         # Whatever the server wishes, there is a try when others have to hear.
-        self._pace.put_off(self._time.now(), error, self._time.left(keep=HAND_OVER))
+        self.pace.put_off(self._time.now(), error, self._time.left(keep=HAND_OVER))
         return None
 
     def _job_missing(self, seen: Pass, error: NotFound | Gone) -> LoopOutcome | None:
@@ -318,7 +308,7 @@ class Publisher:
             self._job_missing_since = now
         if sure or now >= self._job_missing_since + JOB_PATIENCE:
             return LoopOutcome.JOB_GONE if was_there else LoopOutcome.JOB_NEVER_SEEN
-        self._pace.put_off(now, error, self._time.left())
+        self.pace.put_off(now, error, self._time.left())
         return None
 
     def _announce(self, statement: Statement, *, late: bool = False) -> None:
@@ -340,12 +330,12 @@ class Publisher:
 
         That is the adapter's end after a success, or a result after a timeout. The verdict may be
         one that an earlier start of this container has written. True while there is something left
-        to add; the next try is at `next_try`.
+        to add; the next try is at the pace's `next_try`.
         """
         if self._amended or self._contradiction(o, attempt) is None:
             return False
-        self._pace.hurry(o)
-        if not self._pace.due(o):
+        self.pace.hurry(o)
+        if not self.pace.due(o):
             return True
         try:
             note = self._job.read(timeout=self._time.for_request()).note
@@ -358,13 +348,11 @@ class Publisher:
                     report = rows.late_result(o.file.result)
                     said = Statement(report, True, attempt, {}, self._time.wall())
                     self._announce(said, late=True)
-        except (Conflict, Unavailable) as error:
-            self._listener.failed("job", error)
-            self._pace.put_off(self._time.now(), error, self._time.left())
-            return True
         except KubeError as error:
             self._listener.failed("job", error)
-            self._amended = True
+            self.pace.put_off(self._time.now(), error, self._time.left())
+            self._amended = not isinstance(error, Conflict | Unavailable)
+            return not self._amended
         return False
 
     def _contradiction(
