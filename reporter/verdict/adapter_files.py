@@ -4,8 +4,7 @@ import re
 from typing import Any
 
 from reporter.common import schema
-from reporter.common.json_scan import Span, compact, document, elements
-from reporter.common.json_values import pick, pieces, scalar
+from reporter.common.json_scan import Span, compact, document, elements, pick, pieces, scalar
 from reporter.common.text import clean, clean_pieces
 from reporter.errors import InvalidPayload
 from reporter.verdict.facts import Progress, ResultPayload
