@@ -170,7 +170,7 @@ class Publisher:
 
     def follow(self, seen: Pass) -> None:
         """Note whether this verdict is worth a write; to be called whenever it may have changed."""
-        wanted = (seen.row, seen.final) if self._worth_writing(seen) else None
+        wanted = (seen.row, seen.final) if self._wanted(seen) else None
         if wanted != self.waiting:
             self.waiting, self.waiting_since = wanted, seen.o.now
 
@@ -186,7 +186,7 @@ class Publisher:
         if self.waiting and seen.o.now >= self._hand_over_at(seen):
             self._withhold(seen)
 
-    def _worth_writing(self, seen: Pass) -> bool:
+    def _wanted(self, seen: Pass) -> bool:
         report, standing, o = seen.report, self._job.standing, seen.o
         if report is None or o.now < seen.case.no_write_before:
             return False
@@ -241,7 +241,7 @@ class Publisher:
             if self._unanswered and _carried_out(self._unanswered, standing):
                 self._accepted(self._unanswered, began)
             seen = self._look_again(seen.to_be_confirmed, standing)
-            if seen.report is None or not self._worth_writing(seen):
+            if seen.report is None or not self._wanted(seen):
                 self.pace.unneeded(self._time.now())
                 return self.outcome_on_job(seen)
             if seen.hidden:
