@@ -15,10 +15,10 @@ from reporter.jobs.finding import true_condition
 from reporter.jobs.job import ENDED, written_verdicts
 from reporter.jobs.setting import LABEL, Setup, find_setups
 from reporter.verdict import rows
-from reporter.verdict.annotation import evidence, shown_container
 from reporter.verdict.case import Case, Observation, Policy
 from reporter.verdict.condition import DEFAULT_TYPE, Attempt, Note, Standing, details_key
 from reporter.verdict.decide import Pending, decide, why_taken_away
+from reporter.verdict.evidence import evidence, shown_container
 from reporter.verdict.facts import (
     FileAbsent,
     Form,

@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from reporter.common.objects import items, section, text
 from reporter.errors import Forbidden, Gone, InvalidRequest
-from reporter.verdict.annotation import amend, decode_note, encode_annotation
 from reporter.verdict.condition import (
     Standing,
     Statement,
+    amend,
     annotation_key,
     annotation_patch,
     build_event,
     build_patch,
+    decode_note,
     details_key,
+    encode_annotation,
     read_standing,
 )
 

@@ -32,10 +32,10 @@ from reporter.sidecar.files import content_of
 from reporter.sidecar.loop import Loop
 from reporter.sidecar.metrics import Metrics
 from reporter.sidecar.publish import Listener, LoopOutcome
-from reporter.verdict.annotation import evidence
 from reporter.verdict.case import Observation, Policy
 from reporter.verdict.condition import Standing, Statement
 from reporter.verdict.decide import Settled
+from reporter.verdict.evidence import evidence
 from reporter.verdict.facts import Progress, ResultPayload
 from reporter.verdict.rows import TRUE, UNKNOWN, Report, Row
 

@@ -21,10 +21,10 @@ from reporter.errors import (
 from reporter.sidecar.job import JobCondition
 from reporter.sidecar.pace import LEAST_TIMEOUT, Pace, TimeLeft
 from reporter.verdict import rows
-from reporter.verdict.annotation import contradiction, evidence, late
 from reporter.verdict.case import Case, Observation
 from reporter.verdict.condition import Attempt, Owner, Standing, Statement, owner, worth_writing
 from reporter.verdict.decide import Pending, Settled, Verdict
+from reporter.verdict.evidence import contradiction, evidence, late
 from reporter.verdict.facts import (
     FileValid,
     Form,

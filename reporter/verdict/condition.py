@@ -1,10 +1,13 @@
 """What is on the Job, whether a report needs to be written, and what writes and announces it.
 
-The one patch of condition and annotation, and the Kubernetes Event for people: `kubectl describe
-job` shows it.
+The annotation beside the condition says whose report it is and whether it is final; of what it
+holds only that is read back, and one that does not fit is treated as none. It is published as
+`schemas/verdict.v1.schema.json`. There is one patch of both, and the Kubernetes Event for people:
+`kubectl describe job` shows it.
 """
 
 import hashlib
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +16,17 @@ from enum import Enum
 from typing import Any
 
 from reporter.common.defaults import REPORTER
-from reporter.common.objects import Object, items, moment, number, section, stamp, text
+from reporter.common.objects import (
+    Object,
+    epoch,
+    items,
+    json_object,
+    moment,
+    number,
+    section,
+    stamp,
+    text,
+)
 from reporter.verdict.facts import Job
 from reporter.verdict.rows import FALSE, TRUE, Report, Row
 
@@ -23,6 +36,9 @@ DEFAULT_TYPE = "Available"
 RESERVED_TYPES = ("Complete", "Failed", "FailureTarget", "SuccessCriteriaMet", "Suspended")
 """The Job controller's own: whoever writes one of them ends the Job."""
 _ANNOTATION_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
+SIZE_LIMIT = 4096  # bytes of an annotation
+AMENDMENTS = frozenset({"after", "late"})
+"""Members that are added later: how the adapter ended, and a result that came after the timeout."""
 TEXT_PAUSE = (
     30.0  # seconds between two writes that change nothing but the message of a revisable report
 )
@@ -226,6 +242,89 @@ def worth_writing(
     if standing.message == report.message:
         return False
     return report.row not in _THROTTLED or since_last >= TEXT_PAUSE
+
+
+def encode_annotation(statement: Statement) -> str:
+    """Return the annotation's value, at most 4 KiB.
+
+    Evidence that does not fit is left out, and that is said.
+    """
+    report, attempt = statement.report, statement.attempt
+    shown = {
+        "version": 1,
+        "final": statement.final,
+        # The condition's own: what exports annotations and no conditions needs them here.
+        "status": report.status,
+        "reason": report.reason,
+        "rule": report.row,
+        "attempt": known(
+            {
+                "pod": attempt.pod,
+                "podUID": attempt.pod_uid,
+                "podCreatedAt": stamp_of(attempt.created_at),
+                "waitingSince": stamp(attempt.waiting_since_at),
+                "adapterStartedAt": stamp_of(attempt.first_started_at),
+                "adapterRestarts": attempt.restarts,
+                "index": attempt.index,
+            }
+        ),
+        "evidence": dict(statement.evidence),
+    }
+    return _fitting(shown)
+
+
+def amend(value: str, member: str, shown: Mapping[str, Any]) -> str:
+    """Return an annotation that `decode_note` can read, with a member of `AMENDMENTS` added."""
+    return _fitting(json.loads(value) | {member: dict(shown)})
+
+
+def decode_note(value: str) -> Note | None:
+    """Read an annotation back; nothing for one that is absent or does not fit."""
+    shown = json_object(value) or {}
+    attempt = section(shown, "attempt")
+    since = moment(attempt, "waitingSince")
+    final = shown.get("final")
+    if not isinstance(final, bool) or not text(attempt, "pod") or since is None:
+        return None
+    return Note(
+        Attempt(
+            pod=text(attempt, "pod"),
+            pod_uid=text(attempt, "podUID"),
+            created_at=epoch(text(attempt, "podCreatedAt")),
+            waiting_since_at=since,
+            first_started_at=epoch(text(attempt, "adapterStartedAt")),
+            restarts=number(attempt, "adapterRestarts") or 0,
+            index=number(attempt, "index"),
+        ),
+        final=final,
+        row=text(shown, "rule"),
+        status=text(shown, "status"),
+        reason=text(shown, "reason"),
+        ended=text(section(shown, "evidence", "adapter"), "state") == "terminated",
+        amended=not AMENDMENTS.isdisjoint(shown),
+    )
+
+
+def _fitting(shown: dict[str, Any]) -> str:
+    value = _compact(shown)
+    if len(value.encode(errors="replace")) > SIZE_LIMIT:
+        seen = text(section(shown, "evidence"), "observedAt")
+        value = _compact(shown | {"evidence": {"observedAt": seen, "omitted": True}})
+    return value
+
+
+def known(shown: dict[str, Any]) -> dict[str, Any]:
+    """Return what is known of some facts."""
+    return {key: value for key, value in shown.items() if value not in (None, "")}
+
+
+def stamp_of(at: float | None) -> str | None:
+    """Return a moment as it is shown, if it is known."""
+    return None if at is None else stamp(at)
+
+
+def _compact(value: Mapping[str, Any]) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 def build_patch(

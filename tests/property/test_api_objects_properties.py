@@ -11,17 +11,20 @@ from hypothesis import strategies as st
 
 from reporter.common.objects import epoch, stamp
 from reporter.common.text import clean
-from reporter.verdict.annotation import SIZE_LIMIT, decode_note, encode_annotation, evidence
 from reporter.verdict.case import Observation
 from reporter.verdict.condition import (
+    SIZE_LIMIT,
     Attempt,
     Statement,
     build_patch,
+    decode_note,
+    encode_annotation,
     read_job,
     read_standing,
     worth_writing,
 )
 from reporter.verdict.decide import Pending, decide
+from reporter.verdict.evidence import evidence
 from reporter.verdict.facts import Disruption, FileAbsent, Job, PodSeen
 from reporter.verdict.history import History, attributed, remember
 from reporter.verdict.pod import Names, find_adapter, read_pod

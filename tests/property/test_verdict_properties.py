@@ -9,10 +9,16 @@ from jsonschema import Draft202012Validator
 
 from reporter.common.retry import next_delay
 from reporter.common.schema import load
-from reporter.verdict.annotation import SIZE_LIMIT, decode_note, encode_annotation, evidence
 from reporter.verdict.case import Case
-from reporter.verdict.condition import Attempt, Statement
+from reporter.verdict.condition import (
+    SIZE_LIMIT,
+    Attempt,
+    Statement,
+    decode_note,
+    encode_annotation,
+)
 from reporter.verdict.decide import Pending, Settled, decide, nothing_more, restartable, stays
+from reporter.verdict.evidence import evidence
 from reporter.verdict.facts import FileAbsent, FileReadFailed
 from reporter.verdict.history import attributed, remember
 from reporter.verdict.rows import Report

@@ -7,7 +7,7 @@ import pytest
 from reporter.jobs.finding import ADVICE, Weight
 from reporter.jobs.job import JobView
 from reporter.verdict import rows
-from reporter.verdict.annotation import shown_container
+from reporter.verdict.evidence import shown_container
 from reporter.verdict.facts import Container, FileInvalid, Progress, Running, Terminated, Waiting
 from tests.fakekube import terminated
 from tests.unit.jobs.world import (

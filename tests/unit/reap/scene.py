@@ -7,8 +7,13 @@ from typing import Any
 from reporter.common.objects import epoch
 from reporter.reap.decide import NewestPod, NodeLook, Reap, Scene, Why, conditions_owed, reap
 from reporter.verdict import rows
-from reporter.verdict.annotation import decode_note, encode_annotation
-from reporter.verdict.condition import Attempt, Statement, read_standing
+from reporter.verdict.condition import (
+    Attempt,
+    Statement,
+    decode_note,
+    encode_annotation,
+    read_standing,
+)
 from reporter.verdict.facts import ResultPayload
 from tests.fakekube import make_job, make_pod, terminated, waiting
 

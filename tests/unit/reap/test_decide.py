@@ -20,8 +20,15 @@ from reporter.reap.decide import (
     conditions_owed,
     node_look,
 )
-from reporter.verdict.annotation import decode_note, encode_annotation
-from reporter.verdict.condition import Attempt, Owner, Statement, owner, read_standing
+from reporter.verdict.condition import (
+    Attempt,
+    Owner,
+    Statement,
+    decode_note,
+    encode_annotation,
+    owner,
+    read_standing,
+)
 from tests.fakekube import make_job, waiting
 from tests.unit.reap.scene import (
     DELETED_BY_GC,

@@ -12,8 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from reporter.aggregator import metrics as aggregator
 from reporter.reap.metrics import ReaperMetrics
 from reporter.sidecar.settings import Settings
-from reporter.verdict.annotation import encode_annotation
-from reporter.verdict.condition import Attempt, Statement
+from reporter.verdict.condition import Attempt, Statement, encode_annotation
 from reporter.verdict.rows import Report
 from tests.promtool import promtool
 from tests.unit.repository.manifests import DEPLOY, load

@@ -8,16 +8,16 @@ from jsonschema import Draft202012Validator
 
 from reporter.common.schema import load
 from reporter.verdict import rows
-from reporter.verdict.annotation import (
+from reporter.verdict.condition import (
     SIZE_LIMIT,
+    Attempt,
+    Note,
+    Statement,
     amend,
-    contradiction,
     decode_note,
     encode_annotation,
-    evidence,
-    late,
 )
-from reporter.verdict.condition import Attempt, Note, Statement
+from reporter.verdict.evidence import contradiction, evidence, late
 from reporter.verdict.facts import (
     Blocker,
     Container,

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from reporter.verdict.annotation import contradiction, evidence
+from reporter.verdict.evidence import contradiction, evidence
 from reporter.verdict.facts import (
     Blocker,
     Container,

@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 
-from reporter.verdict.annotation import decode_note, encode_annotation
 from reporter.verdict.condition import (
     Attempt,
     Owner,
     Standing,
     Statement,
     build_patch,
+    decode_note,
+    encode_annotation,
     owner,
     read_standing,
     worth_writing,
