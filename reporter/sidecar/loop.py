@@ -31,14 +31,7 @@ from reporter.sidecar.pace import Pace, TimeLeft
 from reporter.sidecar.publish import Listener, LoopOutcome, Pass, Publisher
 from reporter.verdict.case import POLL_STEP, WRITE_BUDGET, Case, Observation, Policy
 from reporter.verdict.condition import Attempt, Standing, Statement
-from reporter.verdict.decide import (
-    Settled,
-    Verdict,
-    decide,
-    nothing_more,
-    stays,
-    why_taken_away,
-)
+from reporter.verdict.decide import Settled, Verdict, decide, nothing_more, stays, why_taken_away
 from reporter.verdict.facts import (
     FileAbsent,
     FileBeforeStart,

@@ -72,11 +72,7 @@ def main(
 
 
 def _prepared(
-    environ: Mapping[str, str],
-    stop: Stop,
-    connect: "Connect",
-    noted: Noted | None,
-    began: float,
+    environ: Mapping[str, str], stop: Stop, connect: "Connect", noted: Noted | None, began: float
 ) -> "Sidecar | Misconfigured":
     try:
         chosen = settings.load(environ)

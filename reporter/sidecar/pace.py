@@ -11,6 +11,8 @@ from reporter.errors import Conflict, Forbidden, InvalidRequest, KubeError
 from reporter.verdict.case import LEAST_BUDGET, Case, Observation, Policy
 from reporter.verdict.condition import TEXT_PAUSE
 
+Clock = Callable[[], float]
+
 FIRST_PATIENCE = 2.0  # a container usually starts this soon after ours: one write instead of two
 PAUSE = 1.0  # between two revisable writes: a conflict costs the Job controller 1 s
 REQUEST_TIMEOUT = 5.0
@@ -96,11 +98,7 @@ class TimeLeft:
     """
 
     def __init__(
-        self,
-        stopped: Callable[[], float | None],
-        policy: Policy,
-        now: Callable[[], float],
-        wall: Callable[[], float],
+        self, stopped: Callable[[], float | None], policy: Policy, now: Clock, wall: Clock
     ) -> None:
         self._stopped, self._policy = stopped, policy
         self.now, self.wall = now, wall

@@ -25,15 +25,7 @@ from reporter.verdict.case import Case, Observation
 from reporter.verdict.condition import Attempt, Owner, Standing, Statement, owner, worth_writing
 from reporter.verdict.decide import Pending, Settled, Verdict
 from reporter.verdict.evidence import contradiction, evidence, late
-from reporter.verdict.facts import (
-    FileValid,
-    Form,
-    PodSeen,
-    PodUnknown,
-    Running,
-    Terminated,
-    pod_of,
-)
+from reporter.verdict.facts import FileValid, Form, PodSeen, PodUnknown, Running, Terminated, pod_of
 from reporter.verdict.rows import Report, Row
 
 SLOW_WRITES = (10.0, 35.0)
