@@ -29,7 +29,7 @@ from reporter.sidecar.inotify import DirectoryWatch
 from reporter.sidecar.job import JobCondition
 from reporter.sidecar.pace import Pace, TimeLeft
 from reporter.sidecar.publish import Listener, LoopOutcome, Pass, Publisher
-from reporter.verdict.case import POLL_STEP, WRITE_BUDGET, Case, Observation, Policy
+from reporter.verdict.case import NEVER, POLL_STEP, WRITE_BUDGET, Case, Observation, Policy
 from reporter.verdict.condition import Attempt, Standing, Statement
 from reporter.verdict.decide import Settled, Verdict, decide, nothing_more, stays, why_taken_away
 from reporter.verdict.facts import (
@@ -218,7 +218,7 @@ class Loop:
     @property
     def _pod_wakes_us(self) -> bool:
         """Whether every change of the Pod is shown by itself, or none can come."""
-        return self._in.pod.next_request() == float("inf")
+        return self._in.pod.next_request() == NEVER
 
     def _look_at_pod(self, *, fresh: bool) -> PodLook:
         return self._in.pod.look(fresh=fresh, timeout=self.time.for_request())
@@ -334,10 +334,10 @@ class Loop:
     def _idle_end(self, o: Observation, *, owing: bool) -> float:
         """Return until when it looks after SIGTERM for what contradicts a verdict already given."""
         pod, case = pod_of(o.pod), self._case(o)
-        if owing or o.stopping_since is None:
+        if owing or not case.stopping:
             return case.stop_deadline
         if pod is None or isinstance(pod.adapter_state, Terminated):
-            return o.stopping_since
+            return case.stopped
         if case.form is Form.NATIVE and why_taken_away(case) is None:
             return case.end_shown_by  # the adapter has ended, and a busy node is late to say how
-        return o.stopping_since + CONTRADICTION_PATIENCE
+        return case.stopped + CONTRADICTION_PATIENCE

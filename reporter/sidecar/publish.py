@@ -21,7 +21,7 @@ from reporter.errors import (
 from reporter.sidecar.job import JobCondition
 from reporter.sidecar.pace import LEAST_TIMEOUT, Pace, TimeLeft
 from reporter.verdict import rows
-from reporter.verdict.case import Case, Observation
+from reporter.verdict.case import NEVER, Case, Observation
 from reporter.verdict.condition import Attempt, Owner, Standing, Statement, owner, worth_writing
 from reporter.verdict.decide import Pending, Settled, Verdict
 from reporter.verdict.evidence import contradiction, evidence, late
@@ -195,11 +195,10 @@ class Publisher:
 
     def _hand_over_at(self, seen: Pass) -> float:
         """Return when others hear of the adapter's own word that its Job does not get."""
-        stopped = seen.o.stopping_since
         dead = seen.case.form is Form.NATIVE or isinstance(seen.case.state, Terminated)
-        if seen.final and seen.row == Row.RESULT and dead and stopped is not None:
-            return max(stopped, self.waiting_since) + HAND_OVER
-        return float("inf")
+        if seen.final and seen.row == Row.RESULT and dead:
+            return max(seen.case.stopped, self.waiting_since) + HAND_OVER
+        return NEVER
 
     def _withhold(self, seen: Pass) -> None:
         """Report to others a final verdict that cannot be written, or not in time."""

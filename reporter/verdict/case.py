@@ -93,9 +93,7 @@ class Case:
     def ended_run(self) -> Terminated | None:
         """The adapter's newest run, if the API shows its end."""
         adapter = self.pod.adapter if self.pod else None
-        if adapter is None:
-            return None
-        run = adapter.last if isinstance(adapter.state, Waiting) else adapter.state
+        run = adapter and (adapter.last if isinstance(adapter.state, Waiting) else adapter.state)
         return run if isinstance(run, Terminated) else None
 
     @property
@@ -163,9 +161,14 @@ class Case:
         """Whether the reporter's own SIGTERM has come."""
         return self.o.stopping_since is not None
 
-    # What follows SIGTERM, and is `NEVER` before it; with the usual grace period of 30 s:
+    @property
+    def stopped(self) -> float:
+        """When that SIGTERM came; `NEVER` before it, and so is all that follows."""
+        return NEVER if self.o.stopping_since is None else self.o.stopping_since
+
+    # What follows SIGTERM, with the usual grace period of 30 s:
     #
-    #      0 s  stopping_since
+    #      0 s  stopped
     #      2 s  cause_shown_by        the Pod has shown why, or N is written for the time being
     #     27 s  result_counts_until   the classic form has heard an adapter that is stopped with it
     #     28 s  end_shown_by          the native form has looked for what replaces N
@@ -175,27 +178,21 @@ class Case:
     @property
     def alive_until(self) -> float:
         """When the kubelet kills the reporter, at the earliest."""
-        stopped, taken_away = self.o.stopping_since, self.o.history.taken_away_since
-        if stopped is None:
-            return NEVER
         grace = self.pod.grace if self.pod else USUAL_GRACE
         if self.pod and self.pod.deletion_grace is not None:
             grace = self.pod.deletion_grace
         # The kubelet gives every container the whole grace period from its SIGTERM, and a busy one
         # sends that seconds after the deletion. A sidecar's comes when the others have ended, with
         # what they left of the Pod's. While the API is away the deletion can be seen long after.
-        began = stopped
+        began, taken_away = self.stopped, self.o.history.taken_away_since
         if self.form is Form.NATIVE and taken_away is not None:
-            began = min(stopped, taken_away)
-        return max(stopped + LEAST_GRACE, began + grace)
+            began = min(began, taken_away)
+        return max(self.stopped + LEAST_GRACE, began + grace)
 
     @property
     def stop_deadline(self) -> float:
         """Until when the reporter can count on going on."""
-        stopped = self.o.stopping_since
-        if stopped is None:
-            return NEVER
-        return max(stopped + LEAST_BUDGET, self.alive_until - GRACE_MARGIN)
+        return max(self.stopped + LEAST_BUDGET, self.alive_until - GRACE_MARGIN)
 
     @property
     def write_until(self) -> float:
@@ -204,18 +201,14 @@ class Case:
         Where the API has never shown the Pod, its grace period may be longer than usual. The
         kubelet then ends what goes on too long, and nothing is lost by that.
         """
-        stopped = self.o.stopping_since
-        if stopped is None or self.pod is not None:
-            return self.stop_deadline
-        return stopped + LONGEST_GRACE
+        return self.stop_deadline if self.pod is not None else self.stopped + LONGEST_GRACE
 
     @property
     def cause_shown_by(self) -> float:
         """Until when a stopped reporter waits for the API to show why."""
-        stopped, last = self.o.stopping_since, self.stop_deadline - LAST_WRITE / 2
-        if stopped is None or self.o.history.away:
+        until, last = self.stopped + CAUSE_AFTER_STOP, self.stop_deadline - LAST_WRITE / 2
+        if self.o.history.away:
             return last
-        until = stopped + CAUSE_AFTER_STOP
         if self.o.history.returned is not None:
             until = max(until, self.o.history.returned + CAUSE_AFTER_RETURN)
         return min(until, last)
@@ -226,12 +219,11 @@ class Case:
 
         The classic form may be stopped long before its adapter ends.
         """
-        stopped = self.o.stopping_since
-        if stopped is None or self.form is Form.CLASSIC or self.unobservable:
+        if self.form is Form.CLASSIC or self.unobservable:
             return self.cause_shown_by
         if self.o.history.away:
             return self.stop_deadline
-        again = max(stopped, self.o.history.returned or 0.0)
+        again = max(self.stopped, self.o.history.returned or 0.0)
         return min(again + END_AFTER_STOP, self.stop_deadline)
 
     @property
