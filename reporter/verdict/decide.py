@@ -16,15 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from reporter.verdict import rows
-from reporter.verdict.case import (
-    CALM_POLL_STEP,
-    NEVER,
-    POLL_STEP,
-    READ_STEP,
-    Case,
-    Observation,
-    Policy,
-)
+from reporter.verdict.case import CALM_POLL_STEP, POLL_STEP, READ_STEP, Case, Observation, Policy
 from reporter.verdict.facts import (
     Disruption,
     FileValid,
@@ -266,7 +258,7 @@ def _provisional(case: Case, report: Report) -> Provisional:
 
 def _next_look(case: Case) -> float:
     """Return when time alone can change the verdict."""
-    return min((moment for moment in _moments(case) if moment > case.o.now), default=NEVER)
+    return min((moment for moment in _moments(case) if moment > case.o.now), default=float("inf"))
 
 
 def _moments(case: Case) -> Iterator[float]:

@@ -283,6 +283,19 @@ def test_the_servers_own_timeout_is_no_reason_for_a_get(watching: Subject) -> No
     assert (0, 2) == (watching.api.gets, watching.api.watches)
 
 
+def test_a_watch_that_lasted_is_opened_again_at_once(
+    watching: Subject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server ends each after a quarter of an hour."""
+    monkeypatch.setattr("reporter.sidecar.pod.HEALTHY_AFTER", 0.0)
+    pauses: list[float] = []
+    monkeypatch.setattr(watching.source._closed, "wait", pauses.append)
+    watching.tell(None, ("ADDED", pod(12, code=3)), None, ("ADDED", pod(13, code=4)))
+
+    assert 4 == exit_code(watching)
+    assert ([], 0, 3) == (pauses, watching.api.gets, watching.api.watches)
+
+
 def test_closing_ends_a_watch_that_waits(watching: Subject) -> None:
     """No thread is left behind."""
     watching.source.close()
