@@ -1,6 +1,7 @@
 """Domain errors. Each says what happened in the field's words and whether trying again can help.
 
-Only `kube.py` maps HTTP answers to these, only the launchers map them to exit codes.
+Only `kube/answers.py` maps HTTP answers to these. What a program makes of them, and with which code
+it exits, is decided by the program.
 """
 
 
@@ -87,7 +88,10 @@ class Unauthorized(KubeError):
 
 
 class InvalidRequest(KubeError):
-    """400, 413, 415, 422: the request itself is wrong; sending it again cannot help."""
+    """400, 405, 406, 413, 415, 422: the request itself is wrong, or was not carried out as sent.
+
+    Sending the same again helps only if a policy or a webhook changes meanwhile.
+    """
 
     failure = "refused"
 

@@ -27,7 +27,7 @@ from reporter.verdict.facts import (
     Terminated,
     Waiting,
 )
-from reporter.verdict.memory import Memory, attributed, remember
+from reporter.verdict.history import History, attributed, remember
 
 START = 1_767_323_045.0  # 2026-01-02T03:04:05Z
 ABSENT = FileAbsent()
@@ -119,20 +119,20 @@ def observed(
     job: Job | None = None,
     stopped: float | None = None,
     progress: Progress | None = None,
-    memory: Memory | None = None,
+    history: History | None = None,
 ) -> Observation:
     """What is known after these looks: (second, Pod, file), the file absent by default."""
-    memory = memory or Memory(waiting_since=0.0, waiting_since_at=at(0))
+    history = history or History(waiting_since=0.0, waiting_since_at=at(0))
     now, look, file = 0.0, PodSeen(pod()), ABSENT
     for now, shown, *files in looks:
         look = PodSeen(shown) if isinstance(shown, Pod) else shown
         file = files[0] if files else ABSENT
-        memory = remember(memory, now, at(now), look, file)
+        history = remember(history, now, at(now), look, file)
     return Observation(
         now=now,
         pod=look,
-        file=attributed(file, look, memory),
-        memory=memory,
+        file=attributed(file, look, history),
+        history=history,
         job=job,
         progress=progress,
         stopping_since=stopped,
@@ -144,8 +144,8 @@ def in_form(o: Observation, form: Form) -> Observation:
     look = o.pod
     if hasattr(look, "pod"):
         look = replace(look, pod=replace(look.pod, form=form))
-    last = o.memory.last_pod and replace(o.memory.last_pod, form=form)
-    return replace(o, pod=look, memory=replace(o.memory, last_pod=last))
+    last = o.history.last_pod and replace(o.history.last_pod, form=form)
+    return replace(o, pod=look, history=replace(o.history, last_pod=last))
 
 
 def later(o: Observation, second: float) -> Observation:

@@ -59,7 +59,7 @@ class Child:
             started_at=now,
             form=Form.NATIVE,
             restart=RestartPolicy("Never"),
-            own_volume=True,
+            only_adapters_write=True,
             grace=GRACE,
         )
         self._state: State = Waiting("ContainerCreating")
@@ -102,7 +102,7 @@ class Child:
             phase = "Failed" if self._state.exit_code else "Succeeded"
         return PodSeen(replace(self._pod, phase=phase, adapter=Container("adapter", self._state)))
 
-    def next_look(self) -> float:
+    def next_request(self) -> float:
         """Return when a signal is due; the child's end wakes the loop by itself."""
         return min(self._end_at, self._kill_at)
 

@@ -6,8 +6,17 @@ from itertools import islice
 from typing import Literal
 
 from reporter.common import schema
-from reporter.common.json_scan import Malformed, Span, document, elements, line_and_column, members
-from reporter.common.json_values import pick, pieces, scalar
+from reporter.common.json_scan import (
+    Malformed,
+    Span,
+    document,
+    elements,
+    line_and_column,
+    members,
+    pick,
+    pieces,
+    scalar,
+)
 from reporter.common.text import clean, clean_pieces
 from reporter.verdict import adapter_files as files
 

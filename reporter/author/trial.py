@@ -177,11 +177,10 @@ def _try(
             progress=ProgressFile(
                 progress, lambda cause: timeline.remark(f"progress file ignored: {cause}")
             ),
-            events=events,
+            file_events=events,
         ),
         sink,
         Options(
-            job_name=JOB,
             pod_name=POD,
             policy=Policy(
                 wait=wait,

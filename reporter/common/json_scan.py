@@ -1,11 +1,13 @@
-"""The JSON grammar (RFC 8259) over bytes: checks a whole document and says where its values stand.
+"""JSON (RFC 8259) over bytes: checks a document, says where its values stand and what they mean.
 
-Nothing is built: a value is a span of bytes, so a hostile document costs no memory beyond its own
-bytes, and time in proportion to its length. The meaning of a span is decided in `json_values.py`.
+Nothing is built but small things that are asked for: a value is a span of bytes, so a hostile
+document costs no memory beyond its own bytes, and time in proportion to its length. What is allowed
+in a field is not said here but in a schema.
 """
 
+import json
 import re
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from typing import NamedTuple
 
 from reporter.errors import InvalidPayload
@@ -44,12 +46,23 @@ _is_cut_off = re.compile(
     rb"(?:t|tr|tru|f|fa|fal|fals|n|nu|nul|\\(?:u[0-9A-Fa-f]{0,3})?"
     rb"|-|-?(?:0|[1-9][0-9]*+)(?:\.[0-9]*+)?(?:[eE][+-]?[0-9]*+)?)\Z"
 ).match
+# A piece never ends inside a UTF-8 sequence or between the halves of a surrogate pair or a CR LF.
+_PIECE = re.compile(
+    rb"(?:[^\\]{1,64}+[\x80-\xbf]{0,3}+"
+    rb"|\\u[dD][89abAB]..\\u[dD][c-fC-F].."
+    rb"|\\(?:r|u000[dD])\\(?:n|u000[aA])"
+    rb"|\\u....|\\.){1,256}"
+)
+_LONGEST_NUMBER = 64
 _OBJECT_END = ord("}")
 _CONTINUATION_BYTES = bytes(range(0x80, 0xC0))
 
 
 class Malformed(InvalidPayload):
-    """Not a JSON object in UTF-8; `cause` repeats no content. Line and column count from 1."""
+    """Not one JSON object; `cause` repeats no content. Line and column count from 1.
+
+    UTF-8 that is invalid inside a string is no reason: `pieces` replaces it.
+    """
 
     def __init__(self, data: bytes, at: int, cause: str) -> None:
         self.line, self.column = line_and_column(data, at)
@@ -113,6 +126,85 @@ def compact(data: bytes, value: Span) -> Iterator[bytes]:
         yield data[at:quote].translate(None, b" \t\n\r") + data[quote:end]
         at = end
     yield data[at : value.end].translate(None, b" \t\n\r")
+
+
+def pieces(data: bytes, string: Span) -> Iterator[str]:
+    """The text of a string in pieces of at most 17 KiB; invalid UTF-8 becomes U+FFFD."""
+    end = data.rindex(b'"', string.start, string.end)
+    for piece in _PIECE.finditer(data, string.start + 1, end):
+        yield _unescaped(piece.group())
+
+
+def _unescaped(raw: bytes) -> str:
+    text = raw.decode(errors="replace")
+    return str(json.loads(f'"{text}"')) if "\\" in text else text
+
+
+def scalar(data: bytes, value: Span) -> object:
+    """A value as far as a rule can ask for it.
+
+    That is the first piece of a long string (`pieces` has all of it), an empty object or array, and
+    for an integer beyond every limit another such one.
+    """
+    match data[value.start : value.start + 1]:
+        case b'"':
+            return next(pieces(data, value), "")
+        case b"{":
+            return {}
+        case b"[":
+            return []
+        case b"t":
+            return True
+        case b"f":
+            return False
+        case b"n":
+            return None
+    number = data[value.start : value.end].rstrip(b" \t\n\r")
+    if number.lstrip(b"-").isdigit():
+        return int(number[:_LONGEST_NUMBER])
+    return float(number)
+
+
+class Members(NamedTuple):
+    """The wanted members of one object, and by name what its author should know about the keys."""
+
+    spans: dict[str, Span]
+    notes: list[tuple[str, str]]
+
+
+def pick(data: bytes, members: Iterable[tuple[Span, Span]], wanted: tuple[str, ...]) -> Members:
+    """Go through all members and keep the wanted ones (names in lower case), the last of each name.
+
+    A key in another letter case counts where the exact one is missing.
+    """
+    longest = max(map(len, wanted)) * len(r"\u0000")
+    exact: dict[str, Span] = {}
+    other_case: dict[str, tuple[str, Span]] = {}
+    repeated: dict[str, None] = {}
+    for key_span, value in members:
+        start, end = key_span.start + 1, data.rindex(b'"', key_span.start, key_span.end)
+        if end - start > longest:
+            continue
+        key = _unescaped(data[start:end])
+        name = key.lower()
+        if name not in wanted:
+            continue
+        if name in (exact if key == name else other_case):
+            repeated[name] = None
+        if key == name:
+            exact[name] = value
+        else:
+            other_case[name] = key, value
+    notes = [(name, _other_case(key, name, name in exact)) for name, (key, _) in other_case.items()]
+    notes += [(name, f"the key '{name}' is given more than once") for name in repeated]
+    spans = {name: value for name, (_, value) in other_case.items()} | exact
+    return Members(spans, notes)
+
+
+def _other_case(key: str, name: str, exact_is_there: bool) -> str:
+    if exact_is_there:
+        return f"the key '{key}' is ignored, because '{name}' is present"
+    return f"the key '{key}' is read as '{name}'"
 
 
 def _refuse_other_encodings(data: bytes) -> None:

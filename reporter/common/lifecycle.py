@@ -1,6 +1,6 @@
 """Stopping and waking: the SIGTERM flag and the one thing the main loop sleeps on.
 
-Installed by the launcher before anything heavy is imported, because a SIGTERM during a second of
+Installed by each program before anything heavy is imported, because a SIGTERM during a second of
 imports must not be lost, and as process 1 a signal without a handler is. So only small modules of
 the standard library may be imported here.
 """

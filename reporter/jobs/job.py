@@ -8,7 +8,7 @@ from typing import Any, Final
 from reporter.common.objects import Object, View, items, json_object, number, section, text
 from reporter.jobs.setting import find_setups
 from reporter.verdict.condition import ANNOTATION_PREFIX, RESERVED_TYPES, annotation_key
-from reporter.verdict.rows import REASONS
+from reporter.verdict.rows import Row
 
 ENDED: Final = ("Complete", "Failed")
 _NOT_FINAL: Final = {
@@ -48,7 +48,7 @@ class WrittenVerdict:
     @property
     def running(self) -> bool:
         """Whether the verdict says that the work is still going on."""
-        return self.row == "A" or (not self.row and self.reason == REASONS["A"])
+        return self.row == Row.RUNNING or (not self.row and self.reason == Row.RUNNING.reason)
 
     @property
     def failed(self) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 from reporter.common.objects import number, section, text
 from reporter.jobs.finding import Finding, Weight, advice, exit_words, joined
 from reporter.jobs.job import WrittenVerdict
-from reporter.verdict.rows import REASONS
+from reporter.verdict.rows import Row
 
 
 def verdict_finding(verdict: WrittenVerdict, *causes: str) -> Finding:
@@ -35,7 +35,7 @@ def _row(reason: str) -> str:
     """Return the row of a verdict without an annotation."""
     if reason in {"AdapterExitedWithError", "AdapterMissingResults"}:
         return "X"
-    return next((row for row, known in REASONS.items() if known == reason), "R")
+    return next((row for row in Row if row.reason == reason), Row.RESULT)
 
 
 def _out_of_time(shown: Mapping[str, Any], more_time: str) -> str:

@@ -14,10 +14,10 @@ from reporter.common.objects import Object, View, items, moment, section, stamp,
 from reporter.jobs.job import ENDED, written_verdicts
 from reporter.jobs.setting import LABEL, Setup, find_setups
 from reporter.verdict import rows
-from reporter.verdict.annotation import evidence, shown_container
 from reporter.verdict.case import Case, Observation, Policy
 from reporter.verdict.condition import DEFAULT_TYPE, Attempt, Note, Standing, details_key
-from reporter.verdict.decide import Pending, decide, interruption
+from reporter.verdict.decide import Pending, decide, why_taken_away
+from reporter.verdict.evidence import evidence, shown_container
 from reporter.verdict.facts import (
     FileAbsent,
     Form,
@@ -29,22 +29,22 @@ from reporter.verdict.facts import (
     Terminated,
     Waiting,
 )
-from reporter.verdict.memory import Memory, remember
+from reporter.verdict.history import History, remember
 from reporter.verdict.not_starting import Trouble, waiting_row
 from reporter.verdict.pod import Names, read_container, read_pod
-from reporter.verdict.rows import Report
+from reporter.verdict.rows import Report, Row
 
 UNKNOWN_POD = "(unknown)"
 """The Pod of a Job whose reporter has never written anything. It sorts before every UID."""
 _CONTROLLER = "kubernetes.io/job-controller"
-_SHOWN = frozenset({"O", "E", "W1", "W2", "W3"})
+_SHOWN = frozenset({Row.OUT_OF_MEMORY, Row.EVICTED, Row.IMAGE, Row.CONFIG, Row.START})
 """Rows that the API's own words prove."""
-_LAST_WORDS = frozenset({"R", "E", "D", "N", "M"})
+_LAST_WORDS = frozenset({Row.RESULT, Row.EVICTED, Row.DEADLINE, Row.INTERRUPTED, Row.MISFIT})
 """Rows that a reporter writes at the end, and perhaps had no time to make final."""
 _TROUBLES = {
-    "W1": "its image cannot be pulled",
-    "W2": "its configuration is invalid",
-    "W3": "it cannot be started",
+    Row.IMAGE: "its image cannot be pulled",
+    Row.CONFIG: "its configuration is invalid",
+    Row.START: "it cannot be started",
 }
 _UNSEEN = ("file", "lastEndedRun", "waitedSeconds", "stoppedForSeconds")
 
@@ -111,11 +111,11 @@ class NewestPod:
                 return not facts.stopping
 
     @property
-    def trouble(self) -> str:
-        """The row of what has kept the reporter from ever starting; empty for nothing."""
+    def trouble(self) -> Row | None:
+        """The row of what has kept the reporter from ever starting, if anything has."""
         state = self.reporter.state
         if not isinstance(state, Waiting) or self.reporter.last or self.reporter.restarts:
-            return ""
+            return None
         return waiting_row(state)
 
 
@@ -196,7 +196,7 @@ def job_keeps(job: Object, standing: Standing, now: float, settle: float) -> Why
     reporter after the end of its Job.
     """
     note, spec, ended = standing.note, section(job, "spec"), ended_at(job)
-    if note and note.final:
+    if note and standing.final:
         return Why.FINAL
     if not note and standing.status:
         return Why.FOREIGN
@@ -289,14 +289,14 @@ def _last_seen(scene: Scene) -> Pod:
 
 def _observed(look: PodLook, scene: Scene, note: Note | None) -> Observation:
     """Return the observation of a reporter that was stopped long ago and has found no file."""
-    memory = remember(Memory(0.0, scene.now), 0.0, scene.now, look, FileAbsent())
+    history = remember(History(0.0, scene.now), 0.0, scene.now, look, FileAbsent())
     if note and note.row in _TROUBLES:
-        memory = replace(memory, trouble=Trouble(note.row, scene.standing.message))
+        history = replace(history, trouble=Trouble(Row(note.row), scene.standing.message))
     return Observation(
         now=0.0,
         pod=look,
         file=FileAbsent(),
-        memory=memory,
+        history=history,
         job=scene.standing.job,
         stopping_since=float("-inf"),
     )
@@ -311,10 +311,10 @@ def _last_word(scene: Scene, note: Note | None, facts: Pod, *, gone: bool) -> Re
     if note is None or note.row not in _LAST_WORDS:
         return None
     later = facts.adapter is not None and facts.adapter.restarts > note.attempt.restarts
-    if not (gone or note.row == "M" or (note.row == "R" and not later)):
+    if not (gone or note.row == Row.MISFIT or (note.row == Row.RESULT and not later)):
         return None
     standing, details = scene.standing, None
-    if note.row == "R":
+    if note.row == Row.RESULT:
         annotations = View(scene.job).annotations
         details = text(annotations, details_key(scene.owed.type)) or None
     return Report(note.row, standing.status, standing.reason, standing.message, details)
@@ -330,7 +330,8 @@ def _judged(case: Case, node: NodeLook, pod: NewestPod | None) -> Report:
     if pod and pod.trouble:
         return rows.interrupted(f"Reporter did not start ({_TROUBLES[pod.trouble]})", case.state)
     ended = case.pod is not None and case.pod.ended_for_good
-    if report.row == "D" or (report.row == "N" and (ended or interruption(case))):
+    stopped = report.row == Row.INTERRUPTED and (ended or why_taken_away(case))
+    if report.row == Row.DEADLINE or stopped:
         return report
     cause = "Reporter ended"
     if pod and node is not NodeLook.ALIVE:
@@ -341,13 +342,13 @@ def _judged(case: Case, node: NodeLook, pod: NewestPod | None) -> Report:
 
 def _attempt(note: Note | None, facts: Pod, o: Observation) -> Attempt:
     started = o.job.started_at if o.job else None
-    since = facts.started_at or facts.created_at or started or o.memory.waiting_since_at
+    since = facts.started_at or facts.created_at or started or o.history.waiting_since_at
     return Attempt(
         pod=facts.name,
         pod_uid=facts.uid,
         created_at=facts.created_at,
         waiting_since_at=note.attempt.waiting_since_at if note else since,
-        first_started_at=o.memory.first_started_at,
+        first_started_at=o.history.first_started_at,
         restarts=facts.adapter.restarts if facts.adapter else 0,
         index=facts.index,
     )

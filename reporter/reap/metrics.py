@@ -1,11 +1,11 @@
 """The metrics of `status-ctl reap --watch`."""
 
 from reporter.common.metrics import Families, Page
-from reporter.verdict.rows import REASONS
+from reporter.verdict.rows import Row
 
 FROM_RESULT = "FromResult"
 _ENDS = ("done", "failed")
-_REASONS = tuple(sorted(set(REASONS.values()) | {FROM_RESULT}))
+_REASONS = tuple(sorted({row.reason for row in Row if row.reason} | {FROM_RESULT}))
 
 
 class ReaperMetrics:

@@ -32,8 +32,13 @@ from reporter.reap.decide import (
     reap,
 )
 from reporter.sidecar.job import JobCondition
-from reporter.verdict.annotation import decode_note
-from reporter.verdict.condition import Statement, annotation_key, read_standing, worth_writing
+from reporter.verdict.condition import (
+    Statement,
+    annotation_key,
+    decode_note,
+    read_standing,
+    worth_writing,
+)
 
 if TYPE_CHECKING:
     from reporter.kube.api import KubeApi

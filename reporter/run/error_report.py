@@ -4,8 +4,7 @@ import json
 from dataclasses import dataclass
 from typing import Any, Final
 
-from reporter.common.json_scan import document
-from reporter.common.json_values import pick, pieces
+from reporter.common.json_scan import document, pick, pieces
 from reporter.common.objects import json_object
 from reporter.common.text import clean, clean_pieces
 from reporter.errors import InvalidPayload

@@ -9,7 +9,7 @@ from reporter.common.defaults import RESULTS_PATH
 from reporter.common.lifecycle import begin
 
 
-def noted(environ: Mapping[str, str]) -> tuple[os.stat_result | None, float] | None:
+def file_before_start(environ: Mapping[str, str]) -> tuple[os.stat_result | None, float] | None:
     """Return what is at RESULTS_PATH, and the time after the look; nothing if that is not known.
 
     The sooner, the more surely it is before the adapter's start.
@@ -26,8 +26,8 @@ def noted(environ: Mapping[str, str]) -> tuple[os.stat_result | None, float] | N
 
 def main() -> int:
     """Run the sidecar, or answer what is asked of it, and return the exit code."""
-    results = noted(os.environ)
-    return begin("status-reporter", "reporter.sidecar.main", extra="sidecar", results=results)
+    noted = file_before_start(os.environ)
+    return begin("status-reporter", "reporter.sidecar.main", extra="sidecar", noted=noted)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from reporter.sidecar.loop import LoopOutcome
+from reporter.sidecar.publish import LoopOutcome
 from reporter.verdict.case import (
     GRACE_MARGIN,
     LEAST_BUDGET,
@@ -15,8 +15,9 @@ from reporter.verdict.case import (
 from reporter.verdict.condition import Standing
 from reporter.verdict.decide import Settled, Verdict, restartable
 from reporter.verdict.facts import Form
+from reporter.verdict.rows import Row
 
-GOOD, NOT_REPORTED, BAD_SETTINGS = 0, 1, 2
+GOOD, BAD, BAD_SETTINGS = 0, 1, 2
 DELIVERY = 30.0  # seconds after the verdict in which a try may begin that holds up a classic Pod
 LAST_TRY = 1.0  # seconds that the last try may take: the least that the link begins one for
 LATE_TRY = 0.5  # seconds for a verdict that is handed over when little or nothing is left
@@ -26,9 +27,9 @@ SPARE = 0.1  # seconds before the kubelet kills that even the latest try leaves
 
 
 def exit_code(
-    outcome: LoopOutcome, standing: Standing | None, policy: str, verdict: Verdict | None = None
+    outcome: LoopOutcome, standing: Standing | None, exit_policy: str, verdict: Verdict | None
 ) -> int:
-    """Return the classic form's exit code; `policy` is EXIT_POLICY, `standing` what is on the Job.
+    """Return the classic form's exit code; `standing` is what is on the Job.
 
     A Job that has gone or belongs to a newer attempt is a quiet end. Where the Job keeps the
     verdict of another index, our own `verdict` decides.
@@ -36,17 +37,17 @@ def exit_code(
     if outcome in {LoopOutcome.SUPERSEDED, LoopOutcome.JOB_GONE}:
         return GOOD
     if outcome in {LoopOutcome.GAVE_UP, LoopOutcome.JOB_NEVER_SEEN}:
-        return NOT_REPORTED
+        return BAD
     if standing is None or standing.note is None:
-        return NOT_REPORTED
-    if policy == "never":
+        return BAD
+    if exit_policy == "never":
         return GOOD
     row, status = standing.note.row, standing.status
     if outcome is LoopOutcome.OTHER_INDEX_FAILED and isinstance(verdict, Settled):
         row, status = verdict.report.row, verdict.report.status
-    if row not in {"R", "S"}:
-        return NOT_REPORTED
-    return NOT_REPORTED if policy == "failure" and status != "True" else GOOD
+    if row not in {Row.RESULT, Row.SUCCEEDED}:
+        return BAD
+    return BAD if exit_policy == "failure" and status != "True" else GOOD
 
 
 def code_after_crash(case: Case | None, *, began: float, now: float, last: bool) -> int | None:
@@ -60,7 +61,7 @@ def code_after_crash(case: Case | None, *, began: float, now: float, last: bool)
     over = never and case is not None and now >= max(began, case.wait_end) + WRITE_BUDGET
     if not (last or over):
         return None
-    return NOT_REPORTED if never else GOOD
+    return BAD if never else GOOD
 
 
 def delivery_end(
@@ -84,8 +85,8 @@ def delivery_end(
     ends = [float("inf")]
     if form is Form.CLASSIC and waiting is not None:
         ends.append(max((concluded or 0.0) + DELIVERY, waiting) + LAST_TRY)
-    if stopped is not None and case is not None and case.killed_at is not None:
-        killed, handed_over = case.killed_at, concluded or 0.0
+    if stopped is not None and case is not None:
+        killed, handed_over = case.alive_until, concluded or 0.0
         if case.pod is None and handed_over > killed - GRACE_MARGIN:
             killed = stopped + LONGEST_GRACE  # the Job, too, is written until then
         least = stopped + LEAST_BUDGET - LAST_WORD

@@ -29,21 +29,21 @@ from reporter.verdict.adapter_files import (
 )
 from reporter.verdict.facts import (
     FileAbsent,
+    FileBeforeStart,
     FileIdentity,
     FileInvalid,
-    FileUnread,
+    FileReadFailed,
     FileValid,
-    FirstLook,
     Progress,
     ResultLook,
     ResultPayload,
     Searched,
 )
 
-LookOutcome = Literal["absent", "unreadable", "torn", "invalid", "valid"]
+ReadOutcome = Literal["absent", "unreadable", "torn", "invalid", "valid"]
 
 # The kernel stamps files with its tick (up to 10 ms): a younger file can change and keep its times.
-SETTLED_NS = 50_000_000
+QUIET_NS = 50_000_000
 
 MOST_ENTRIES = 1000  # of a directory that may be huge
 MOST_NAMES = 3
@@ -108,9 +108,9 @@ class Unreadable:
 
 
 Noted = tuple[os.stat_result | None, float]
-"""The result file, or nothing, and the wall clock: noted by the launcher before anything else."""
+"""The result file, or nothing, and the wall clock just after: `__main__` looks before all else."""
 
-FileLook = FileAbsent | Unchanged | Content | Unreadable
+Found = FileAbsent | Unchanged | Content | Unreadable
 
 
 class ResultFile:
@@ -127,7 +127,7 @@ class ResultFile:
         *,
         others: Iterable[Path] = (),
         details: bool = False,
-        on_read: Callable[[LookOutcome], None] = lambda _: None,
+        on_read: Callable[[ReadOutcome], None] = lambda _: None,
         clock: Callable[[], int] = time.time_ns,
     ) -> None:
         self._path, self._details = path, details
@@ -146,15 +146,15 @@ class ResultFile:
         if isinstance(found, Unreadable) and found.passing:
             self._on_read("unreadable")
             before = self._last if isinstance(self._last, FileValid) else None
-            return FileUnread(f"the file {found.cause}", None, before)
-        outcome, self._last = _judge(found, details=self._details)
+            return FileReadFailed(f"the file {found.cause}", None, before)
+        outcome, self._last = _decoded(found, details=self._details)
         self._on_read(outcome)
         self._known = None
-        if isinstance(found, Content) and started - found.identity.ctime_ns > SETTLED_NS:
+        if isinstance(found, Content) and started - found.identity.ctime_ns > QUIET_NS:
             self._known = found.identity
         return self._last
 
-    def look_around(self) -> Searched:
+    def search(self) -> Searched:
         """Return where the file is looked for, and which names there may be meant for it."""
         names = set(names_in(self._path.parent, MOST_ENTRIES)) - self._others
         suffix, stem = self._path.suffix, self._path.stem
@@ -215,9 +215,9 @@ def content_of(path: Path, payload: ResultPayload) -> bytes | None:
     return found.data if same else None
 
 
-def _judge(
+def _decoded(
     found: FileAbsent | Content | Unreadable, *, details: bool
-) -> tuple[LookOutcome, ResultLook]:
+) -> tuple[ReadOutcome, ResultLook]:
     match found:
         case FileAbsent():
             return "absent", found
@@ -232,7 +232,7 @@ def _judge(
                 return "invalid", FileInvalid(str(error), identity)
 
 
-def read_bounded(path: Path, limit: int, known: FileIdentity | None = None) -> FileLook:
+def read_bounded(path: Path, limit: int, known: FileIdentity | None = None) -> Found:
     """Look at a file of at most `limit` bytes; never waits, never raises for what it finds."""
     try:
         directory = _open_directory(path.parent)
@@ -242,7 +242,7 @@ def read_bounded(path: Path, limit: int, known: FileIdentity | None = None) -> F
         link = clean(str(error), PATH_BYTES)
         return Unreadable(f"is behind a symbolic link, which is not followed: {link}")
     except OSError as error:
-        return _unread("is in a directory that cannot be opened", error)
+        return _unreadable("is in a directory that cannot be opened", error)
     try:
         return _look(directory, path.name, limit, known)
     finally:
@@ -308,7 +308,7 @@ def _mount_on_the_way(directory: str) -> tuple[str, tuple[str, ...]]:
     return "/", parts[1:]
 
 
-def _look(directory: int, name: str, limit: int, known: FileIdentity | None) -> FileLook:
+def _look(directory: int, name: str, limit: int, known: FileIdentity | None) -> Found:
     try:
         file = os.open(name, _OPEN_FILE, dir_fd=directory)
     except FileNotFoundError:
@@ -318,7 +318,7 @@ def _look(directory: int, name: str, limit: int, known: FileIdentity | None) -> 
     try:
         return _read(file, limit, known)
     except OSError as error:
-        return _unread("cannot be read", error)
+        return _unreadable("cannot be read", error)
     finally:
         os.close(file)
 
@@ -326,13 +326,13 @@ def _look(directory: int, name: str, limit: int, known: FileIdentity | None) -> 
 def _refused(directory: int, name: str, error: OSError) -> FileAbsent | Unreadable:
     """Return why the name could not be opened: a link gives ELOOP, a socket ENXIO."""
     if error.errno not in _LASTING:
-        return _unread("cannot be opened", error)
+        return _unreadable("cannot be opened", error)
     try:
         found = os.stat(name, dir_fd=directory, follow_symlinks=False)
     except FileNotFoundError:
         return FileAbsent()
     except OSError as unknown:
-        return _unread("cannot be opened", unknown)
+        return _unreadable("cannot be opened", unknown)
     kind = _KINDS.get(stat.S_IFMT(found.st_mode))
     if kind:
         return Unreadable(f"is {kind}, not a regular file", _identity(found))
@@ -340,7 +340,7 @@ def _refused(directory: int, name: str, error: OSError) -> FileAbsent | Unreadab
     return Unreadable(f"cannot be opened: {_reason(error)}{mode}", _identity(found))
 
 
-def _read(file: int, limit: int, known: FileIdentity | None) -> FileLook:
+def _read(file: int, limit: int, known: FileIdentity | None) -> Found:
     before = os.fstat(file)
     kind = _KINDS.get(stat.S_IFMT(before.st_mode))
     if kind:
@@ -370,19 +370,19 @@ def _all_bytes(file: int, expected: int, limit: int) -> bytes:
     return data
 
 
-def first_look(noted: Noted | None) -> FirstLook | None:
-    """Return what the launcher noted; nothing if it could not tell."""
+def file_before_start(noted: Noted | None) -> FileBeforeStart | None:
+    """Return what `__main__` noted; nothing if it could not tell."""
     if noted is None:
         return None
     found, at = noted
-    return FirstLook(_identity(found) if found else None, at)
+    return FileBeforeStart(_identity(found) if found else None, seen_at=at)
 
 
 def _identity(found: os.stat_result) -> FileIdentity:
     return FileIdentity(found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
 
 
-def _unread(cause: str, error: OSError) -> Unreadable:
+def _unreadable(cause: str, error: OSError) -> Unreadable:
     passing = error.errno not in _LASTING
     return Unreadable(f"{cause}: {_reason(error)}", passing=passing)
 

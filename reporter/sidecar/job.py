@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING, Any, Protocol
 from reporter.common.objects import View, items, section, text
 from reporter.errors import Forbidden, Gone, InvalidRequest
 from reporter.kube.resources import NEW_EVENT
-from reporter.verdict.annotation import amend, decode_note, encode_note
 from reporter.verdict.condition import (
     Standing,
     Statement,
+    amend,
     annotation_key,
     annotation_patch,
     build_event,
     build_patch,
+    decode_note,
     details_key,
+    encode_annotation,
     read_standing,
 )
 
@@ -67,7 +69,7 @@ class JobCondition:
         self._api, self._events, self._writes = api, events, writes
         self._kept: Mapping[str, Any] = {}
         self._namespace = namespace
-        self._name = name
+        self.name = name
         self._type = condition_type
         self._uid = ""
         self._annotation = ""  # as last read
@@ -80,20 +82,19 @@ class JobCondition:
 
     def read(self, *, timeout: float = 5.0) -> Standing:
         """Read what stands on the Job."""
-        job = self._api.get("Job", self._namespace, self._name, part="status", timeout=timeout)
+        job = self._api.get("Job", self._namespace, self.name, part="status", timeout=timeout)
         return self._take(job if self._writes else patched(job, self._kept))
 
-    def write(self, statement: Statement, *, timeout: float = 5.0) -> Standing:
+    def write(self, statement: Statement, *, timeout: float = 5.0) -> bool:
         """Write condition and annotations, if nobody has changed the Job since it was read.
 
-        Details that the API refuses do not cost the verdict. Returns the Job as the answer shows
-        it. Raises InvalidRequest where that is not what was sent; of a final statement its status
-        and reason are enough, and `standing` then has its annotation even if something removes it.
+        Details that the API refuses do not cost the verdict. Raises InvalidRequest where the answer
+        does not show what was sent. Of a final statement its status and reason are enough: False
+        says that something has changed or removed its annotation, which `standing` has all the
+        same.
         """
         standing = self._read_already()
-        annotation = encode_note(
-            statement.attempt, statement.report, statement.evidence, final=statement.final
-        )
+        annotation = encode_annotation(statement)
         patch = build_patch(standing, self._type, statement.report, annotation, statement.wall)
         report, details = statement.report, statement.report.details
         annotations = patch["metadata"]["annotations"]
@@ -113,12 +114,14 @@ class JobCondition:
             statement.final or as_sent
         ):
             raise InvalidRequest(
-                f"PATCH Job {self._name}: accepted, but the response does not have the condition "
+                f"PATCH Job {self.name}: accepted, but the response does not have the condition "
                 "and annotation that were sent: does an admission webhook change them?"
             )
-        if not kept:
-            self.standing = replace(shown, note=decode_note(annotation))
-        return shown
+        meant = decode_note(annotation)
+        if shown.note == meant:
+            return True
+        self.standing = replace(shown, note=meant)
+        return False
 
     def annotate(self, member: str, shown: Mapping[str, Any], *, timeout: float = 5.0) -> Standing:
         """Add a member to the annotation that was read, and change nothing else.
@@ -134,11 +137,9 @@ class JobCondition:
         if self._events is None:
             return
         event = build_event(
-            statement.report,
-            statement.attempt,
-            statement.wall,
+            statement,
             namespace=self._namespace,
-            job_name=self._name,
+            job_name=self.name,
             job_uid=self._uid,
             condition_type=self._type,
             late=late,
@@ -156,7 +157,7 @@ class JobCondition:
             return self.read(timeout=timeout)
         return self._take(
             self._api.patch(
-                "Job", self._namespace, self._name, patch, part="status", timeout=timeout
+                "Job", self._namespace, self.name, patch, part="status", timeout=timeout
             )
         )
 
@@ -167,7 +168,7 @@ class JobCondition:
         note = decode_note(self._annotation)
         standing = read_standing(job, self._type, note)
         if self._uid and standing.job.uid != self._uid:
-            raise Gone(f"Job {self._name!r} was replaced by another Job")
+            raise Gone(f"Job {self.name!r} was replaced by another Job")
         self._uid = standing.job.uid
         self.standing = standing
         return standing

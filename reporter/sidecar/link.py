@@ -29,14 +29,15 @@ from reporter.link import (
 from reporter.sidecar.courier import Courier, Deliver
 from reporter.sidecar.ending import LAST_TRY, LAST_WORD, LEAVE, delivery_end
 from reporter.sidecar.files import content_of
-from reporter.sidecar.loop import Listener, Loop, LoopOutcome
+from reporter.sidecar.loop import Loop
 from reporter.sidecar.metrics import Metrics
-from reporter.verdict.annotation import evidence
+from reporter.sidecar.publish import Listener, LoopOutcome
 from reporter.verdict.case import Observation, Policy
 from reporter.verdict.condition import Standing, Statement
 from reporter.verdict.decide import Settled
+from reporter.verdict.evidence import evidence
 from reporter.verdict.facts import Progress, ResultPayload
-from reporter.verdict.rows import TRUE, UNKNOWN, Report
+from reporter.verdict.rows import TRUE, UNKNOWN, Report, Row
 
 TICK = 10.0  # seconds between two signs of life while a delivery is waited for
 
@@ -181,7 +182,7 @@ class Link:
 
     def _delivery(self, report: Report, evidence: Mapping[str, Any]) -> Deliver:
         """Return what delivers it: an adapter's own word as its file, all else as a report."""
-        if report.row not in {"R", "S"}:
+        if report.row not in {Row.RESULT, Row.SUCCEEDED}:
             facts: dict[str, Any] = {"evidence": evidence} if evidence else {}
             facts["status"] = "unknown" if report.status == UNKNOWN else "failure"
             return partial(
@@ -192,7 +193,7 @@ class Link:
                 result_format=ADAPTER_RESULT,
             )
         said = ResultPayload(report.status == TRUE, report.reason, report.message)
-        content = content_of(self._path, said) if report.row == "R" else None
+        content = content_of(self._path, said) if report.row == Row.RESULT else None
         name, content = self._path.name, content or _written(said)
 
         def put() -> Delivery:

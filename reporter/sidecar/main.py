@@ -14,17 +14,18 @@ from reporter.common.lifecycle import Ending, Stop
 from reporter.errors import SettingsError
 from reporter.kube.api import KubeApi
 from reporter.sidecar.ending import GOOD, code_after_crash, exit_code, linger_end
-from reporter.sidecar.files import Noted, ProgressFile, ResultFile, first_look
+from reporter.sidecar.files import Noted, ProgressFile, ResultFile, file_before_start
 from reporter.sidecar.inotify import DirectoryWatch
 from reporter.sidecar.job import JobCondition
-from reporter.sidecar.loop import Inputs, Loop, LoopOutcome, Options
+from reporter.sidecar.loop import Inputs, Loop, Options
 from reporter.sidecar.metrics import Metrics
 from reporter.sidecar.pod import PodWatch
+from reporter.sidecar.publish import LoopOutcome
 from reporter.sidecar.settings import Settings
 from reporter.sidecar.telemetry import Telemetry
 from reporter.verdict.case import Case, Policy
 from reporter.verdict.decide import restartable, stays
-from reporter.verdict.facts import FirstLook, Form, PodRefused, PodUnknown
+from reporter.verdict.facts import FileBeforeStart, Form, PodRefused, PodUnknown
 from reporter.verdict.pod import Names
 
 if TYPE_CHECKING:
@@ -42,12 +43,12 @@ def main(
     stop: Stop,
     connect: "Connect" = KubeApi.in_cluster,
     *,
-    results: Noted | None = None,
+    noted: Noted | None = None,
 ) -> int:
     """Run the sidecar and return its exit code; `connect` finds the API server.
 
-    `results` is what the launcher noted of the result file. After a crash it begins again: under
-    OnFailure a restart by the kubelet would count against the Job's back-off limit.
+    `noted` is what lay at RESULTS_PATH before anything else was done. After a crash it begins
+    again: under OnFailure a restart by the kubelet would count against the Job's back-off limit.
     """
     if arguments:
         from reporter.sidecar.command_line import answer
@@ -58,7 +59,7 @@ def main(
     while True:
         last, life = stop.requested, None
         try:
-            life = _prepared(environ, stop, connect, results, began)
+            life = _prepared(environ, stop, connect, noted, began)
             return life.run()
         except Exception as error:
             log.crashed(error)
@@ -71,11 +72,7 @@ def main(
 
 
 def _prepared(
-    environ: Mapping[str, str],
-    stop: Stop,
-    connect: "Connect",
-    results: Noted | None,
-    began: float,
+    environ: Mapping[str, str], stop: Stop, connect: "Connect", noted: Noted | None, began: float
 ) -> "Sidecar | Misconfigured":
     try:
         chosen = Settings.read(environ)
@@ -92,7 +89,7 @@ def _prepared(
         log.get().warning("Setting ignored", problem=warning)
     for line in chosen.ignored:
         log.get().info("Unknown setting", variable=line)
-    return Sidecar(chosen, api, stop, environ, first_look(results), began=began)
+    return Sidecar(chosen, api, stop, environ, file_before_start(noted), began=began)
 
 
 class Sidecar:
@@ -104,14 +101,14 @@ class Sidecar:
         api: KubeApi,
         stop: Stop,
         environ: Mapping[str, str],
-        results_at_first: FirstLook | None = None,
+        before_start: FileBeforeStart | None = None,
         *,
         began: float | None = None,
     ) -> None:
         self._settings, self._api, self._stop, self._began = chosen, api, stop, began
-        self._first_look = results_at_first
+        self._before_start = before_start
         api.hurry_after(
-            lambda: stop.requested_at, lambda: self._loop.write_end if self._loop else 0.0
+            lambda: stop.requested_at, lambda: self._loop.time.write_end if self._loop else 0.0
         )
         self._log = log.get()
         self._metrics = Metrics(__version__, log.dropped)
@@ -191,12 +188,11 @@ class Sidecar:
                     on_read=self._metrics.observe_read,
                 ),
                 progress=ProgressFile(progress, self._malformed_progress),
-                events=events,
-                first_look=self._first_look,
+                file_events=events,
+                file_before_start=self._before_start,
             ),
             self._job,
             Options(
-                job_name=self._settings.job_name,
                 pod_name=self._settings.pod_name,
                 policy=self._policy,
                 report_running=self._settings.report_running,

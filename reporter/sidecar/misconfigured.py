@@ -21,8 +21,9 @@ from reporter.kube.api import KubeApi
 from reporter.sidecar import settings
 from reporter.sidecar.ending import BAD_SETTINGS, GOOD
 from reporter.sidecar.job import JobCondition
-from reporter.sidecar.loop import REQUEST_TIMEOUT, SLOW_WRITES
 from reporter.sidecar.metrics import Metrics
+from reporter.sidecar.pace import REQUEST_TIMEOUT
+from reporter.sidecar.publish import SLOW_WRITES
 from reporter.sidecar.telemetry import Telemetry
 from reporter.verdict import rows
 from reporter.verdict.condition import Attempt, Statement, worth_writing

@@ -33,8 +33,8 @@ WATCH_SECONDS = 900  # until the server ends a watch: long enough for most Jobs
 class PodWatch:
     """The newest state of our own Pod.
 
-    `wake` is called from the watch thread for every new state. `on_failure` gets the error of every
-    failed request, from either thread.
+    `wake` is called from the watch thread for everything that the watch shows, and for its end.
+    `on_failure` gets the error of every failed request, from either thread.
     """
 
     def __init__(
@@ -49,6 +49,9 @@ class PodWatch:
     ) -> None:
         self._api, self._namespace, self._name, self._names = api, namespace, name, names
         self._wake, self._on_failure = wake, on_failure
+        self._heard = threading.Event()
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="pod-watch", daemon=True)
         self._lock = threading.Lock()  # guards everything below it
         self._pod: Pod | None = None
         self._version = 0
@@ -56,12 +59,9 @@ class PodWatch:
         self._refused = False
         self._current = False  # the last request about the Pod was answered
         self._live = False  # the watch is connected and has shown the present state
-        self._heard = threading.Event()
-        self._closed = threading.Event()
         self._watch: Watch | None = None
         self._failures = 0
         self._next_get = 0.0
-        self._thread = threading.Thread(target=self._run, name="pod-watch", daemon=True)
 
     def start(self) -> None:
         """Open the watch and wait a moment for it to show the Pod."""
@@ -94,8 +94,8 @@ class PodWatch:
                 PodGone(self._pod) if self._missing else PodSeen(self._pod, current=self._current)
             )
 
-    def next_look(self) -> float:
-        """Return when a look would ask the API again (monotonic seconds)."""
+    def next_request(self) -> float:
+        """Return when a look would ask the API again; infinity while the watch shows all."""
         with self._lock:
             return float("inf") if self._live or self._gone else self._next_get
 
@@ -190,11 +190,7 @@ class PodWatch:
         return broken
 
     def _event(self, kind: str, shown: Object) -> None:
-        if kind == "BOOKMARK":
-            # The first one ends the initial events: without the Pod among them only a GET can tell
-            # why.
-            self._heard.set()
-        elif View(shown).name == self._name:
+        if View(shown).name == self._name:  # a bookmark names nothing
             self._take(shown)
             with self._lock:
                 self._live = kind != "DELETED"

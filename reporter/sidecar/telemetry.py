@@ -9,12 +9,12 @@ from typing import Any
 
 from reporter.common import log
 from reporter.errors import Conflict, Denied, Forbidden, KubeError
-from reporter.sidecar.loop import LoopOutcome
 from reporter.sidecar.metrics import Metrics
+from reporter.sidecar.publish import LoopOutcome
 from reporter.verdict.case import Observation
 from reporter.verdict.condition import Standing, Statement
 from reporter.verdict.facts import FileValid, Running, Terminated, pod_of
-from reporter.verdict.rows import Report
+from reporter.verdict.rows import Report, Row
 
 REPEAT = 30.0  # seconds between two log lines about the same failure
 
@@ -108,7 +108,7 @@ class Telemetry:
         note = standing.note
         row = note.row if note else ""
         self._metrics.set_condition(
-            standing.status, standing.reason, from_file=row == "R", final=True
+            standing.status, standing.reason, from_file=row == Row.RESULT, final=True
         )
         self._log.info(
             "Final verdict is already on the Job",

@@ -4,8 +4,7 @@ import re
 from typing import Any
 
 from reporter.common import schema
-from reporter.common.json_scan import Span, compact, document, elements
-from reporter.common.json_values import pick, pieces, scalar
+from reporter.common.json_scan import Span, compact, document, elements, pick, pieces, scalar
 from reporter.common.text import clean, clean_pieces
 from reporter.errors import InvalidPayload
 from reporter.verdict.facts import Progress, ResultPayload
@@ -31,6 +30,7 @@ def decode_result(data: bytes, *, details: bool = False) -> ResultPayload:
     """
     if len(data) > MAX_RESULT_BYTES:
         raise InvalidPayload(f"larger than {MAX_RESULT_BYTES} bytes")
+    # `pick` goes through all of the document, which checks it.
     spans, notes = pick(data, document(data), RESULT_FIELDS)
     instance = {name: scalar(data, span) for name, span in spans.items()}
     schema.check(RESULT_SCHEMA, instance)

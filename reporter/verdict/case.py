@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from reporter.common.defaults import WAIT_SECONDS
 from reporter.verdict.facts import (
-    FileUnread,
+    FileReadFailed,
     Form,
     Job,
     Pod,
@@ -20,13 +20,13 @@ from reporter.verdict.facts import (
     Waiting,
     pod_of,
 )
-from reporter.verdict.memory import Memory
+from reporter.verdict.history import History
 
 POLL_STEP = 0.05  # between two looks after SIGTERM
-LOOK_STEP = 1.0  # the same once it has been reported that nobody knows why it came
-POLL_AFTER_STOP = 2.0  # a natural end shows in the API within 15 ms of SIGTERM on a calm node
-POLL_AFTER_RETURN = 10.0  # the kubelet reports late after an outage
-LOOK_AFTER_STOP = 30.0  # it repeats a report that failed on a tick of 10 s, before it kills
+CALM_POLL_STEP = 1.0  # the same once it has been reported that nobody knows why it came
+CAUSE_AFTER_STOP = 2.0  # a natural end shows in the API within 15 ms of SIGTERM on a calm node
+CAUSE_AFTER_RETURN = 10.0  # the kubelet reports late after an outage
+END_AFTER_STOP = 30.0  # it repeats a report that failed on a tick of 10 s, before it kills
 GRACE_MARGIN = 2.0  # kept free before the kubelet kills
 LEAST_GRACE = 2.0  # the kubelet leaves so long even when the grace period is used up
 LEAST_BUDGET = 1.5  # of that
@@ -38,6 +38,7 @@ REFUSAL_PATIENCE = 30.0  # a binding is replaced, an authorizer restarts
 LAST_WRITE = 1.0  # time kept for writing what was heard last
 WRITE_BUDGET = 60.0  # the classic form tries so long, and never less than the wait time plus this
 CONTROLLER_PAUSE = 1.5  # the Job controller's own write, and its second try after 1 s
+NEVER = float("inf")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +55,14 @@ class Policy:
 class Observation:
     """Everything known at one moment.
 
-    `file` is what the present run of the adapter can have written.
+    `file` is what the present run of the adapter can have written, `job` what the last try to write
+    has read: nothing before the first.
     """
 
     now: float
     pod: PodLook
     file: ResultLook
-    memory: Memory
+    history: History
     job: Job | None = None
     progress: Progress | None = None
     stopping_since: float | None = None  # our own SIGTERM
@@ -77,7 +79,7 @@ class Case:
     form: Form = field(init=False)
 
     def __post_init__(self) -> None:
-        pod = pod_of(self.o.pod) or self.o.memory.last_pod
+        pod = pod_of(self.o.pod) or self.o.history.last_pod
         form = self.policy.form or (pod.form if pod else None) or Form.CLASSIC
         object.__setattr__(self, "pod", pod)
         object.__setattr__(self, "form", form)
@@ -91,15 +93,13 @@ class Case:
     def ended_run(self) -> Terminated | None:
         """The adapter's newest run, if the API shows its end."""
         adapter = self.pod.adapter if self.pod else None
-        if adapter is None:
-            return None
-        run = adapter.last if isinstance(adapter.state, Waiting) else adapter.state
+        run = adapter and (adapter.last if isinstance(adapter.state, Waiting) else adapter.state)
         return run if isinstance(run, Terminated) else None
 
     @property
     def started(self) -> bool:
         """Whether the adapter has ever started."""
-        return self.o.memory.first_started is not None
+        return self.o.history.first_started is not None
 
     @property
     def unobservable(self) -> bool:
@@ -113,20 +113,20 @@ class Case:
         return self.pod is None or self.pod.adapter is None
 
     @property
-    def refused_from(self) -> float | None:
+    def refusal_counts_since(self) -> float:
         """When the file alone decides, because the API has refused the Pod for so long.
 
         A reporter that is being stopped cannot wait for a better answer.
         """
-        since = self.o.memory.refused_since
-        if since is None or self.o.stopping_since is not None:
-            return since
-        return since + REFUSAL_PATIENCE
+        since = self.o.history.refused_since
+        if since is None:
+            return NEVER
+        return since if self.stopping else since + REFUSAL_PATIENCE
 
     @property
     def refused(self) -> bool:
         """Whether the API refuses the Pod for good, as far as can be waited for."""
-        return self.refused_from is not None and self.o.now >= self.refused_from
+        return self.o.now >= self.refusal_counts_since
 
     @property
     def may_be_shown(self) -> bool:
@@ -134,23 +134,22 @@ class Case:
         return isinstance(self.o.pod, PodRefused) and not self.refused
 
     @property
-    def unread_until(self) -> float:
+    def read_error_passes_by(self) -> float:
         """Until when errors of reading the file may pass, and with that reveal a result."""
-        since, deadline = self.o.memory.unread_since, self.stop_deadline
-        if since is None or not isinstance(self.o.file, FileUnread):
+        since = self.o.history.read_failing_since
+        if since is None or not isinstance(self.o.file, FileReadFailed):
             return float("-inf")
-        end = since + READ_PATIENCE
-        return end if deadline is None else min(end, deadline - LAST_WRITE)
+        return min(since + READ_PATIENCE, self.stop_deadline - LAST_WRITE)
 
     @property
-    def unread(self) -> bool:
+    def read_error_may_pass(self) -> bool:
         """Whether an error of reading the file may still pass."""
-        return self.o.now < self.unread_until
+        return self.o.now < self.read_error_passes_by
 
     @property
     def wait_end(self) -> float:
         """When the wait time is over, counted from the adapter's first start, or else from ours."""
-        return self.o.memory.waiting_from + self.policy.wait
+        return self.o.history.waiting_from + self.policy.wait
 
     @property
     def wait_over(self) -> bool:
@@ -158,79 +157,82 @@ class Case:
         return self.o.now >= self.wait_end
 
     @property
-    def killed_at(self) -> float | None:
-        """When the kubelet kills the reporter, at the earliest; None before its SIGTERM."""
-        stopped, taken_away = self.o.stopping_since, self.o.memory.taken_away_since
-        if stopped is None:
-            return None
+    def stopping(self) -> bool:
+        """Whether the reporter's own SIGTERM has come."""
+        return self.o.stopping_since is not None
+
+    @property
+    def stopped(self) -> float:
+        """When that SIGTERM came; `NEVER` before it, and so is all that follows."""
+        return NEVER if self.o.stopping_since is None else self.o.stopping_since
+
+    # What follows SIGTERM, with the usual grace period of 30 s:
+    #
+    #      0 s  stopped
+    #      2 s  cause_shown_by        the Pod has shown why, or N is written for the time being
+    #     27 s  result_counts_until   the classic form has heard an adapter that is stopped with it
+    #     28 s  end_shown_by          the native form has looked for what replaces N
+    #     28 s  stop_deadline         nothing more begins; write_until, if the Pod was seen
+    #     30 s  alive_until           the kubelet kills
+
+    @property
+    def alive_until(self) -> float:
+        """When the kubelet kills the reporter, at the earliest."""
         grace = self.pod.grace if self.pod else USUAL_GRACE
         if self.pod and self.pod.deletion_grace is not None:
             grace = self.pod.deletion_grace
         # The kubelet gives every container the whole grace period from its SIGTERM, and a busy one
         # sends that seconds after the deletion. A sidecar's comes when the others have ended, with
         # what they left of the Pod's. While the API is away the deletion can be seen long after.
-        began = stopped
+        began, taken_away = self.stopped, self.o.history.taken_away_since
         if self.form is Form.NATIVE and taken_away is not None:
-            began = min(stopped, taken_away)
-        return max(stopped + LEAST_GRACE, began + grace)
+            began = min(began, taken_away)
+        return max(self.stopped + LEAST_GRACE, began + grace)
 
     @property
-    def stop_deadline(self) -> float | None:
-        """Until when the reporter can count on going on after its SIGTERM; None before one."""
-        stopped, killed = self.o.stopping_since, self.killed_at
-        if stopped is None or killed is None:
-            return None
-        return max(stopped + LEAST_BUDGET, killed - GRACE_MARGIN)
+    def stop_deadline(self) -> float:
+        """Until when the reporter can count on going on."""
+        return max(self.stopped + LEAST_BUDGET, self.alive_until - GRACE_MARGIN)
 
     @property
-    def give_up_at(self) -> float | None:
-        """Until when it tries to write after its SIGTERM; None before one.
+    def write_until(self) -> float:
+        """Until when it tries to write.
 
         Where the API has never shown the Pod, its grace period may be longer than usual. The
         kubelet then ends what goes on too long, and nothing is lost by that.
         """
-        stopped = self.o.stopping_since
-        if stopped is None or self.pod is not None:
-            return self.stop_deadline
-        return stopped + LONGEST_GRACE
+        return self.stop_deadline if self.pod is not None else self.stopped + LONGEST_GRACE
 
     @property
-    def poll_until(self) -> float | None:
-        """Until when a stopped reporter waits for the API to show why; None before SIGTERM."""
-        deadline, stopped = self.stop_deadline, self.o.stopping_since
-        if deadline is None or stopped is None:
-            return None
-        last = deadline - LAST_WRITE / 2
-        if self.o.memory.away:
+    def cause_shown_by(self) -> float:
+        """Until when a stopped reporter waits for the API to show why."""
+        until, last = self.stopped + CAUSE_AFTER_STOP, self.stop_deadline - LAST_WRITE / 2
+        if self.o.history.away:
             return last
-        until = stopped + POLL_AFTER_STOP
-        if self.o.memory.returned is not None:
-            until = max(until, self.o.memory.returned + POLL_AFTER_RETURN)
+        if self.o.history.returned is not None:
+            until = max(until, self.o.history.returned + CAUSE_AFTER_RETURN)
         return min(until, last)
 
     @property
-    def look_until(self) -> float | None:
-        """Until when a stopped reporter looks for what replaces N; None before SIGTERM.
+    def end_shown_by(self) -> float:
+        """Until when a stopped reporter looks for what replaces N.
 
         The classic form may be stopped long before its adapter ends.
         """
-        deadline, stopped = self.stop_deadline, self.o.stopping_since
-        if deadline is None or stopped is None or self.form is Form.CLASSIC or self.unobservable:
-            return self.poll_until
-        if self.o.memory.away:
-            return deadline
-        return min(max(stopped, self.o.memory.returned or 0.0) + LOOK_AFTER_STOP, deadline)
+        if self.form is Form.CLASSIC or self.unobservable:
+            return self.cause_shown_by
+        if self.o.history.away:
+            return self.stop_deadline
+        again = max(self.stopped, self.o.history.returned or 0.0)
+        return min(again + END_AFTER_STOP, self.stop_deadline)
 
     @property
-    def hear_until(self) -> float | None:
-        """Until when a result counts of an adapter that is stopped with us; None before SIGTERM."""
-        deadline, stopped = self.stop_deadline, self.o.stopping_since
-        if deadline is None or stopped is None:
-            return None
-        return max(stopped + LEAST_BUDGET - LAST_WRITE, deadline - LAST_WRITE)
+    def result_counts_until(self) -> float:
+        """Until when the result counts of an adapter that is stopped with us."""
+        return self.stop_deadline - LAST_WRITE
 
     @property
-    def held_until(self) -> float:
+    def no_write_before(self) -> float:
         """Until when nothing is written, because a write could keep the Job from failing.
 
         Under OnFailure the Job controller adds up the restarts of unfinished Pods, deletes the Pod
@@ -238,10 +240,8 @@ class Case:
         conflict. When it tries again a second later, the Pod has ended and is no longer counted,
         and the controller creates a new one.
         """
-        seen = self.o.memory.taken_away_since
+        seen = self.o.history.taken_away_since
         pod = self.o.pod.pod if isinstance(self.o.pod, PodSeen) else None
         if seen is None or pod is None or not pod.restart.can_restart:
             return float("-inf")
-        end = seen + CONTROLLER_PAUSE
-        deadline = self.stop_deadline
-        return end if deadline is None else min(end, deadline - LAST_WRITE)
+        return min(seen + CONTROLLER_PAUSE, self.stop_deadline - LAST_WRITE)

@@ -1,21 +1,34 @@
 """What is on the Job, whether a report needs to be written, and what writes and announces it.
 
-The one patch of condition and annotation, and the Kubernetes Event for people: `kubectl describe
-job` shows it.
+The annotation beside the condition says whose report it is and whether it is final; of what it
+holds only that is read back, and one that does not fit is treated as none. It is published as
+`schemas/verdict.v1.schema.json`. There is one patch of both, and the Kubernetes Event for people:
+`kubectl describe job` shows it.
 """
 
 import hashlib
+import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
 from typing import Any
 
 from reporter.common.defaults import REPORTER
-from reporter.common.objects import Object, items, moment, number, section, stamp, text
+from reporter.common.objects import (
+    Object,
+    epoch,
+    items,
+    json_object,
+    moment,
+    number,
+    section,
+    stamp,
+    text,
+)
 from reporter.verdict.facts import Job
-from reporter.verdict.rows import FALSE, TRUE, Report
+from reporter.verdict.rows import FALSE, TRUE, Report, Row
 
 ANNOTATION_PREFIX = "status-reporter.io/"
 DETAILS_SUFFIX = ".details"
@@ -23,12 +36,15 @@ DEFAULT_TYPE = "Available"
 RESERVED_TYPES = ("Complete", "Failed", "FailureTarget", "SuccessCriteriaMet", "Suspended")
 """The Job controller's own: whoever writes one of them ends the Job."""
 _ANNOTATION_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
+SIZE_LIMIT = 4096  # bytes of an annotation
+AMENDMENTS = frozenset({"after", "late"})
+"""Members that are added later: how the adapter ended, and a result that came after the timeout."""
 TEXT_PAUSE = (
     30.0  # seconds between two writes that change nothing but the message of a revisable report
 )
 _JOB_NAME_LIMIT = 200  # characters; with the hash a name stays far below the API's 253
 _INSTANCE_LIMIT = 128  # the API's own
-_THROTTLED = frozenset({"A", "C", "W1", "W2", "W3"})
+_THROTTLED = frozenset({Row.RUNNING, Row.CRASH_LOOPING, Row.IMAGE, Row.CONFIG, Row.START})
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +85,14 @@ class Statement:
     final: bool
     attempt: Attempt
     evidence: Mapping[str, Any]
-    wall: float  # time of the look, epoch seconds
+    wall: float  # right after the look, epoch seconds
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What our annotation says about the report on the Job.
+    """What our annotation says about the report on the Job; empty where it does not say.
 
-    Whose it is, whether it is final, which row; empty where it does not say.
+    Whether the condition still is what it speaks of, only `Standing` knows.
     """
 
     attempt: Attempt
@@ -99,6 +115,17 @@ class Standing:
     message: str = ""
     transition: str = ""  # RFC 3339, as stored
     note: Note | None = None
+
+    @property
+    def final(self) -> bool:
+        """Whether a final report stands.
+
+        Something may have removed or changed the condition since, or never let it in.
+        """
+        note = self.note
+        if note is None or not self.status:
+            return False
+        return note.final and (note.status, note.reason) == (self.status, self.reason)
 
 
 class Owner(Enum):
@@ -161,16 +188,11 @@ def read_standing(job: Object, condition_type: str, note: Note | None) -> Standi
         ),
         {},
     )
-    status, reason = text(found, "status"), text(found, "reason")
-    if note is not None:
-        same = (note.status, note.reason) == (status, reason)
-        # Something may have removed or changed the condition, or never let it in.
-        note = replace(note, final=note.final and same and bool(found))
     return Standing(
         job=read_job(job),
         resource_version=text(section(job, "metadata"), "resourceVersion"),
-        status=status,
-        reason=reason,
+        status=text(found, "status"),
+        reason=text(found, "reason"),
         message=text(found, "message"),
         transition=text(found, "lastTransitionTime"),
         note=note,
@@ -187,7 +209,7 @@ def owner(standing: Standing, attempt: Attempt) -> Owner:
     if attempt.older_than(theirs):
         return Owner.NEWER
     other = None not in (theirs.index, attempt.index) and theirs.index != attempt.index
-    if other and standing.note.final and standing.status == FALSE:
+    if other and standing.final and standing.status == FALSE:
         return Owner.FAILED_INDEX
     return Owner.OLDER
 
@@ -212,14 +234,97 @@ def worth_writing(
     note = standing.note
     if whose is not Owner.OURS or note is None:
         return True
-    if note.final:
+    if standing.final:
         return False
-    kind = (standing.status, standing.reason, note.row, note.final)
+    kind = (standing.status, standing.reason, note.row, standing.final)
     if kind != (report.status, report.reason, report.row, final):
         return True
     if standing.message == report.message:
         return False
     return report.row not in _THROTTLED or since_last >= TEXT_PAUSE
+
+
+def encode_annotation(statement: Statement) -> str:
+    """Return the annotation's value, at most 4 KiB.
+
+    Evidence that does not fit is left out, and that is said.
+    """
+    report, attempt = statement.report, statement.attempt
+    shown = {
+        "version": 1,
+        "final": statement.final,
+        # The condition's own: what exports annotations and no conditions needs them here.
+        "status": report.status,
+        "reason": report.reason,
+        "rule": report.row,
+        "attempt": known(
+            {
+                "pod": attempt.pod,
+                "podUID": attempt.pod_uid,
+                "podCreatedAt": stamp_of(attempt.created_at),
+                "waitingSince": stamp(attempt.waiting_since_at),
+                "adapterStartedAt": stamp_of(attempt.first_started_at),
+                "adapterRestarts": attempt.restarts,
+                "index": attempt.index,
+            }
+        ),
+        "evidence": dict(statement.evidence),
+    }
+    return _fitting(shown)
+
+
+def amend(value: str, member: str, shown: Mapping[str, Any]) -> str:
+    """Return an annotation that `decode_note` can read, with a member of `AMENDMENTS` added."""
+    return _fitting(json.loads(value) | {member: dict(shown)})
+
+
+def decode_note(value: str) -> Note | None:
+    """Read an annotation back; nothing for one that is absent or does not fit."""
+    shown = json_object(value) or {}
+    attempt = section(shown, "attempt")
+    since = moment(attempt, "waitingSince")
+    final = shown.get("final")
+    if not isinstance(final, bool) or not text(attempt, "pod") or since is None:
+        return None
+    return Note(
+        Attempt(
+            pod=text(attempt, "pod"),
+            pod_uid=text(attempt, "podUID"),
+            created_at=epoch(text(attempt, "podCreatedAt")),
+            waiting_since_at=since,
+            first_started_at=epoch(text(attempt, "adapterStartedAt")),
+            restarts=number(attempt, "adapterRestarts") or 0,
+            index=number(attempt, "index"),
+        ),
+        final=final,
+        row=text(shown, "rule"),
+        status=text(shown, "status"),
+        reason=text(shown, "reason"),
+        ended=text(section(shown, "evidence", "adapter"), "state") == "terminated",
+        amended=not AMENDMENTS.isdisjoint(shown),
+    )
+
+
+def _fitting(shown: dict[str, Any]) -> str:
+    value = _compact(shown)
+    if len(value.encode(errors="replace")) > SIZE_LIMIT:
+        seen = text(section(shown, "evidence"), "observedAt")
+        value = _compact(shown | {"evidence": {"observedAt": seen, "omitted": True}})
+    return value
+
+
+def known(shown: dict[str, Any]) -> dict[str, Any]:
+    """Return what is known of some facts."""
+    return {key: value for key, value in shown.items() if value not in (None, "")}
+
+
+def stamp_of(at: float | None) -> str | None:
+    """Return a moment as it is shown, if it is known."""
+    return None if at is None else stamp(at)
+
+
+def _compact(value: Mapping[str, Any]) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 def build_patch(
@@ -257,9 +362,7 @@ def annotation_patch(standing: Standing, condition_type: str, annotation: str) -
 
 
 def build_event(
-    report: Report,
-    attempt: Attempt,
-    now: float,
+    statement: Statement,
     *,
     namespace: str,
     job_name: str,
@@ -267,15 +370,16 @@ def build_event(
     condition_type: str,
     late: bool = False,
 ) -> dict[str, Any]:
-    """Build the Event of events.k8s.io/v1 for a final report; `now` in epoch seconds.
+    """Build the Event of events.k8s.io/v1 for a final report.
 
     An attempt has one final verdict per type, and one `late` result, so the name follows from both,
     and an Event that is sent again already exists. Reason and message of a report are within the
     API's limits.
     """
+    report, attempt = statement.report, statement.attempt
     whose = f"{attempt.pod_uid or attempt.pod}/{condition_type}{'/late' if late else ''}"
     digest = hashlib.sha256(whose.encode()).hexdigest()[:16]
-    at = datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    at = datetime.fromtimestamp(statement.wall, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     return {
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",

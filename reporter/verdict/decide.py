@@ -1,12 +1,12 @@
 """The verdict: one pure function from what is known to what the Job's condition should say.
 
 `decide` asks the situations below in this order and takes the first that applies; within a
-situation the rows are asked in the order in which they stand. The letters are the rows of the
-contract (`docs/contract.md`).
+situation the rows are asked in the order in which they stand. The letters are those of `rows.Row`.
 
 1. the result is there: R; with RESULT_TRUST=at-exit not before the adapter's end
-2. the adapter has ended for good: O, E, D, N, I, W3, X or S
-3. the Pod is taken away, a deadline has passed, or the reporter is being stopped: E, D, N
+2. the adapter has ended for good: what a deadline would hide, O, E, D, N, I, W3, X or S
+3. the Pod is taken away, or a deadline has passed: E, D, N, or what these would hide; the reporter
+   alone is being stopped: R, N
 4. the wait time is over: I, W1-W3, M, T
 5. the adapter cannot start, and waiting does not help: W1-W3
 6. work goes on: C, M, A
@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from reporter.verdict import rows
-from reporter.verdict.case import LOOK_STEP, POLL_STEP, READ_STEP, Case, Observation, Policy
+from reporter.verdict.case import CALM_POLL_STEP, POLL_STEP, READ_STEP, Case, Observation, Policy
 from reporter.verdict.facts import (
     Disruption,
     FileValid,
@@ -33,11 +33,14 @@ from reporter.verdict.facts import (
     Waiting,
     pod_of,
 )
-from reporter.verdict.memory import EndedRun
+from reporter.verdict.history import EndedRun
 from reporter.verdict.not_starting import not_started, trouble_of
-from reporter.verdict.rows import Report
+from reporter.verdict.rows import Report, Row
 
 START_PATIENCE = 60.0  # seconds in one row before trouble with starting is reported
+
+_REFUTED_BY_A_RESULT = frozenset({Row.INVALID_RESULT, Row.NO_RESULT, Row.SUCCEEDED, Row.TIMEOUT})
+"""Rows that say that there is no valid result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +79,8 @@ def decide(o: Observation, policy: Policy) -> Verdict:
         or _cannot_start(case)
         or _goes_on(case)
     )
-    # A result would win over what is not read now.
-    if case.unread and not isinstance(verdict, Pending):
-        if verdict.report.row in {"I", "X", "S", "T"}:
+    if case.read_error_may_pass and not isinstance(verdict, Pending):
+        if verdict.report.row in _REFUTED_BY_A_RESULT:
             return Pending(_next_look(case))
         verdict = _provisional(case, verdict.report)
     if isinstance(verdict, Pending) or case.pod is None or o.job is None:
@@ -90,8 +92,9 @@ def decide(o: Observation, policy: Policy) -> Verdict:
 def nothing_more(o: Observation, policy: Policy) -> bool:
     """Return whether a stopped reporter with a provisional verdict has nothing left to wait for."""
     case = Case(o, policy)
-    looked = case.look_until is not None and o.now >= case.look_until
-    return looked and not case.unread and interruption(case) is None
+    if o.now < case.end_shown_by or case.read_error_may_pass:
+        return False
+    return why_taken_away(case) is None
 
 
 def stays(o: Observation, policy: Policy) -> bool:
@@ -111,7 +114,7 @@ def stays(o: Observation, policy: Policy) -> bool:
 
 def restartable(o: Observation) -> bool:
     """Return whether the kubelet may restart the adapter or us, or that is not known."""
-    pod = pod_of(o.pod) or o.memory.last_pod
+    pod = pod_of(o.pod) or o.history.last_pod
     return pod is None or pod.restart.can_restart or pod.own_restart.can_restart
 
 
@@ -125,8 +128,9 @@ def _result(case: Case) -> Verdict | None:
     gone = isinstance(case.o.pod, PodGone)
     final = case.pod is not None and (gone or not case.pod.may_run_again)
     # Where the adapter's end can never be seen, the wait time stands for it. In the native form our
-    # SIGTERM does, too: it comes when the adapter is dead.
-    dead = case.pod is None and case.form is Form.NATIVE and case.o.stopping_since is not None
+    # SIGTERM does, too: it comes when the adapter is dead. If the API has not answered at all, this
+    # is for an aggregator: nothing is written on the Job by an attempt that cannot say whose it is.
+    dead = case.pod is None and case.form is Form.NATIVE and case.stopping
     if final or dead or (case.unobservable and case.wait_over):
         return Settled(report)
     return _provisional(case, report)
@@ -152,8 +156,8 @@ def _at_exit(case: Case, report: Report) -> Verdict | None:
         return None
     if ended or (case.wait_over and (case.started or case.unobservable)):
         return Settled(report)
-    unread = case.refused or isinstance(case.o.pod, PodNeverSeen)
-    return _provisional(case, report) if unread or case.wait_over else None
+    pod_hidden = case.refused or isinstance(case.o.pod, PodNeverSeen)
+    return _provisional(case, report) if pod_hidden or case.wait_over else None
 
 
 def _ended_for_good(case: Case) -> Verdict | None:
@@ -166,7 +170,7 @@ def _ended_for_good(case: Case) -> Verdict | None:
         return None if ended and not pod.finished else Settled(report)
     if ended and ended.out_of_memory:
         return Settled(rows.out_of_memory())
-    interrupted = None if ended and ended_by_itself(pod, ended) else interruption(case)
+    interrupted = None if ended and ended_by_itself(pod, ended) else why_taken_away(case)
     if interrupted:
         return Settled(interrupted)
     if ended and ended.lost:
@@ -182,22 +186,22 @@ def _ended_for_good(case: Case) -> Verdict | None:
 
 
 def _taken_away(case: Case) -> Verdict | None:
-    report = interruption(case)
+    report = why_taken_away(case)
     if report is None:
         return _stopped_alone(case)
     # In the native form our SIGTERM comes when the adapter is dead and its file final; in the
     # classic form both get it at once, and an adapter that still writes its result is heard.
-    hear_until = case.hear_until
-    if hear_until is not None and (case.form is Form.NATIVE or case.o.now >= hear_until):
+    heard = case.form is Form.NATIVE or case.o.now >= case.result_counts_until
+    if case.stopping and heard:
         received = _received(case)
         return Settled(rows.result(received) if received else report)
     return _provisional(case, report)
 
 
 def _stopped_alone(case: Case) -> Verdict | None:
-    if case.poll_until is None:
+    if not case.stopping:
         return None
-    if case.o.now < case.poll_until:
+    if case.o.now < case.cause_shown_by:
         return Pending(_next_look(case))
     if received := _received(case):
         return _provisional(case, rows.result(received))
@@ -208,7 +212,7 @@ def _waited_enough(case: Case) -> Verdict | None:
     if not case.wait_over or case.may_be_shown:
         return None
     report = rows.invalid(case.o.file)
-    if report is None and (trouble := _trouble(case)):
+    if report is None and (trouble := _known_trouble(case)):
         return _provisional(case, trouble)
     report = report or _misfit(case)
     refused = isinstance(case.o.pod, PodRefused)
@@ -219,10 +223,10 @@ def _waited_enough(case: Case) -> Verdict | None:
 
 
 def _cannot_start(case: Case) -> Verdict | None:
-    trouble = case.o.memory.trouble
-    if trouble is None or (report := _trouble(case)) is None:
+    trouble = case.o.history.trouble
+    if trouble is None or (report := _known_trouble(case)) is None:
         return None
-    long_enough = case.o.now >= case.o.memory.trouble_since + START_PATIENCE
+    long_enough = case.o.now >= case.o.history.trouble_since + START_PATIENCE
     return _provisional(case, report) if trouble.at_once or long_enough else None
 
 
@@ -234,9 +238,9 @@ def _goes_on(case: Case) -> Verdict:
     return _provisional(case, report)
 
 
-def _trouble(case: Case) -> Report | None:
-    """Return the row of the trouble in the memory, which keeps the cause that a back-off hides."""
-    trouble = case.o.memory.trouble
+def _known_trouble(case: Case) -> Report | None:
+    """Return the row of the remembered trouble, whose cause a back-off may hide by now."""
+    trouble = case.o.history.trouble
     return rows.trouble(trouble.row, trouble.text) if trouble else None
 
 
@@ -259,23 +263,19 @@ def _next_look(case: Case) -> float:
 
 def _moments(case: Case) -> Iterator[float]:
     yield case.wait_end
-    if case.refused_from is not None:
-        yield case.refused_from
-    if case.unread:
-        yield from (case.unread_until, case.o.now + READ_STEP)
-    if case.o.memory.trouble is not None:
-        yield case.o.memory.trouble_since + START_PATIENCE
-    if case.poll_until is not None and case.look_until is not None:
-        yield case.poll_until
-        yield case.look_until
-        if case.o.now < case.look_until and interruption(case) is None:
-            yield case.o.now + (POLL_STEP if case.o.now < case.poll_until else LOOK_STEP)
-    if case.hear_until is not None:
-        yield case.hear_until
+    yield case.refusal_counts_since
+    if case.read_error_may_pass:
+        yield from (case.read_error_passes_by, case.o.now + READ_STEP)
+    if case.o.history.trouble is not None:
+        yield case.o.history.trouble_since + START_PATIENCE
+    yield from (case.cause_shown_by, case.end_shown_by, case.result_counts_until)
+    if case.stopping and case.o.now < case.end_shown_by and why_taken_away(case) is None:
+        yield case.o.now + (POLL_STEP if case.o.now < case.cause_shown_by else CALM_POLL_STEP)
 
 
-# Rows E, D and N: why the platform ends the work, whatever the adapter does. A guess never becomes
-# a False, and a deadline does not hide what kept the adapter from a result.
+# Why the platform ends the work, whatever the adapter does: rows E, D and N. A guess never becomes
+# a False. A deadline does not hide what kept the adapter from a result, nor the back-off limit of a
+# Job how the last run ended: so there are W1-W3, R, O, I, X and S as well.
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,20 +286,23 @@ class Deadline:
     seconds: float
 
 
-def interruption(case: Case) -> Report | None:
-    """Return E, D or N if the Pod is taken away or a deadline has passed; in this order."""
+def why_taken_away(case: Case) -> Report | None:
+    """Return E, D or N if the Pod is taken away or a deadline has passed, or what they would hide.
+
+    In this order; nothing while nobody ends the work.
+    """
     pod, job = case.pod, case.o.job
     if pod is None:
         return None
     if reason := _disruption(case):
         return rows.evicted(reason.reason, reason.message)
     if passed := _deadline(pod, job):
-        return _behind(case, passed) or _late(case, passed)
+        return _hidden_by(case, passed) or _deadline_alone(case, passed)
     gone = isinstance(case.o.pod, PodGone)
-    given_up = pod.given_up and not isinstance(case.state, Terminated)
-    if not (pod.deleting or gone or given_up):
+    stopped = pod.stopped_by_kubelet and not isinstance(case.state, Terminated)
+    if not (pod.deleting or gone or stopped):
         return None
-    last = case.o.memory.last_run
+    last = case.o.history.last_run
     if job and job.failure == "BackoffLimitExceeded" and last:
         return judge(case, last)
     if job and job.suspended:
@@ -317,7 +320,7 @@ def hidden_cause(case: Case) -> Report | None:
     if pod is None or _disruption(case):
         return None
     passed = _deadline(pod, case.o.job)
-    return _behind(case, passed) if passed else None
+    return _hidden_by(case, passed) if passed else None
 
 
 def judge(case: Case, ended: EndedRun) -> Report:
@@ -363,7 +366,7 @@ def own_end(case: Case) -> EndedRun | None:
     As remembered: at a deletion the API's `lastState` vanishes, and what a waiting container then
     shows may be an end that the kubelet has invented.
     """
-    pod, last = case.pod, case.o.memory.last_run
+    pod, last = case.pod, case.o.history.last_run
     adapter = pod.adapter if pod else None
     if pod is None or adapter is None or isinstance(adapter.state, Running):
         return None
@@ -381,10 +384,10 @@ def _disruption(case: Case) -> Disruption | None:
     return pod.disruption if pod and taken else None
 
 
-def _late(case: Case, passed: Deadline) -> Report:
+def _deadline_alone(case: Case, passed: Deadline) -> Report:
     """Return D if the adapter ran, or if nothing is known about it."""
     adapter = case.pod.adapter if case.pod else None
-    last = case.o.memory.last_run
+    last = case.o.history.last_run
     return rows.deadline(
         passed.owner,
         passed.seconds,
@@ -393,8 +396,8 @@ def _late(case: Case, passed: Deadline) -> Report:
     )
 
 
-def _behind(case: Case, passed: Deadline) -> Report | None:
-    trouble, state = case.o.memory.trouble, case.state
+def _hidden_by(case: Case, passed: Deadline) -> Report | None:
+    trouble, state = case.o.history.trouble, case.state
     over = isinstance(state, Terminated) and state.never_started
     if trouble is not None and not case.started and not over:
         report = rows.trouble(trouble.row, trouble.text)
@@ -432,7 +435,7 @@ def _deadline(pod: Pod, job: Job | None) -> Deadline | None:
 def _pod_deadline_passed(pod: Pod, deadline: float) -> bool:
     if pod.reason == "DeadlineExceeded" or _passed(pod.started_at, deadline, pod.failing_at):
         return True
-    if not pod.given_up or pod.deleting or pod.disruption is not None:
+    if not pod.stopped_by_kubelet or pod.deleting or pod.disruption is not None:
         return False
     # The condition's transition tells when the containers stopped being ready, which without a
     # running adapter was long before: at the Pod's start, or at the end of the run before.

@@ -1,7 +1,8 @@
 """What can be known about a Job's run, in the values that sources return and decisions read.
 
-Only frozen values are defined here. Times called `..._at` are seconds since the epoch, of a Pod or
-Job as the API shows them; all other times are readings of one monotonic clock.
+Only frozen values are defined here. All times are in seconds. In this folder `..._at` is a moment
+since the epoch, mostly as the API shows it, and `..._since`, `..._until`, `..._by`, `..._end` and
+`now` are readings of one monotonic clock; the others, as `grace` and `deadline`, are durations.
 """
 
 from dataclasses import dataclass, field
@@ -143,8 +144,10 @@ class Pod:
     own_restart: RestartPolicy = field(default_factory=RestartPolicy)  # the reporter's
     restarts_all: bool = False  # RestartAllContainers of any container but the reporter can apply
     own_restarts: int | None = None  # the reporter's; nothing where the API shows none
-    own_volume: bool = False  # RESULTS_PATH holds only what this Pod's regular containers wrote
-    shared_volume: bool = False  # RESULTS_PATH is not on an emptyDir of this Pod
+    # Of the volume of RESULTS_PATH: an emptyDir that no init container mounts writable, so that it
+    # holds only what regular containers of this Pod wrote; and no emptyDir of this Pod at all.
+    only_adapters_write: bool = False
+    not_empty_dir: bool = False
     blocker: Blocker | None = None
     disruption: Disruption | None = None
     deletion_requested_at: float | None = None
@@ -178,7 +181,7 @@ class Pod:
         return self.blocker is not None and self.blocker.for_good
 
     @property
-    def given_up(self) -> bool:
+    def stopped_by_kubelet(self) -> bool:
         """Whether the kubelet ends the Pod for another reason than a failed init container."""
         return self.failing_at is not None and not self.blocked
 
@@ -192,7 +195,7 @@ class Pod:
     @property
     def taken_away(self) -> bool:
         """Whether the platform has begun to end the Pod, whatever its containers do."""
-        return self.deleting or self.given_up or self.disrupted
+        return self.deleting or self.stopped_by_kubelet or self.disrupted
 
     @property
     def adapter_state(self) -> State | None:
@@ -332,8 +335,11 @@ class FileValid:
 
 
 @dataclass(frozen=True, slots=True)
-class FileUnread(FileInvalid):
-    """Reading failed in a way that may pass; `before` is the result that the last read found."""
+class FileReadFailed(FileInvalid):
+    """Reading failed in a way that may pass; it counts as an invalid file if it does not.
+
+    `before` is the result that the last read found.
+    """
 
     before: FileValid | None = None
 
@@ -347,11 +353,11 @@ class Searched:
 
 
 @dataclass(frozen=True, slots=True)
-class FirstLook:
+class FileBeforeStart:
     """What was at RESULTS_PATH when the reporter began, and the wall clock just after that look."""
 
     identity: FileIdentity | None
-    at: float
+    seen_at: float
 
 
-ResultLook = FileAbsent | FileInvalid | FileValid
+ResultLook = FileAbsent | FileInvalid | FileReadFailed | FileValid

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from reporter.common.text import clean
 from reporter.verdict.facts import Pod, Terminated, Waiting
+from reporter.verdict.rows import Row
 
 IMAGE = frozenset(
     {
@@ -46,7 +47,7 @@ class Trouble:
     `reason` and `message` are those in the text; no reason where an init container has failed.
     """
 
-    row: str  # W1, W2 or W3
+    row: Row  # W1, W2 or W3
     text: str
     at_once: bool = False
     back_off: bool = False  # the kubelet only repeats that it waits, the cause was shown before
@@ -103,15 +104,15 @@ def _brief(state: Waiting) -> Waiting:
     return replace(state, message=clean(state.message, OWN_WORDS))
 
 
-def waiting_row(state: Waiting) -> str:
-    """Return the row of what keeps a container from starting; empty where nothing is known."""
-    rows = (("W1", IMAGE), ("W2", CONFIG), ("W3", START))
-    return next((row for row, known in rows if state.reason in known), "")
+def waiting_row(state: Waiting) -> Row | None:
+    """Return the row of what keeps a container from starting, if that is known."""
+    rows = ((Row.IMAGE, IMAGE), (Row.CONFIG, CONFIG), (Row.START, START))
+    return next((row for row, known in rows if state.reason in known), None)
 
 
 def _waiting(state: Waiting, prefix: str) -> Trouble | None:
     row = waiting_row(state)
-    if not row:
+    if row is None:
         return None
     reason, message = state.reason, state.message
     back_off = False
@@ -126,8 +127,8 @@ def _ended(prefix: str, run: Terminated) -> Trouble:
     """Return what is known of a run that ended: the runtime's message if it never started."""
     if run.never_started:
         said = f"{run.reason}: {run.message}" if run.message else run.reason
-        return Trouble("W3", f"{prefix}{said}", reason=run.reason, message=run.message)
+        return Trouble(Row.START, f"{prefix}{said}", reason=run.reason, message=run.message)
     message = clean(run.message, OWN_WORDS)
     said = f"exited with code {run.exit_code}: {run.reason}"
     said = f"{said}: {message}" if message else said
-    return Trouble("W3", f"{prefix}{said}", message=said)
+    return Trouble(Row.START, f"{prefix}{said}", message=said)

@@ -65,10 +65,8 @@ def read_pod(pod: Object, names: Names) -> Pod:
     adapter_name, misfit, remarks = find_adapter(pod, names)
     form = names.form or find_form(spec, names.reporter)
     adapter = _container(status, "containerStatuses", adapter_name) if adapter_name else None
-    deletion, grace = (
-        moment(metadata, "deletionTimestamp"),
-        number(metadata, "deletionGracePeriodSeconds"),
-    )
+    deletion = moment(metadata, "deletionTimestamp")
+    grace = number(metadata, "deletionGracePeriodSeconds")
     own_grace = number(spec, "terminationGracePeriodSeconds")
     deadline = number(spec, "activeDeadlineSeconds")
     volume = empty_dir(spec, names.reporter, names.results_path)
@@ -92,8 +90,8 @@ def read_pod(pod: Object, names: Names) -> Pod:
         own_restart=_restart_policy(spec, declared(spec, names.reporter)),
         restarts_all=_restarts_all(spec, status, names.reporter),
         own_restarts=_restarts(status, names.reporter),
-        own_volume=bool(volume) and not init_writes(spec, names.reporter, volume),
-        shared_volume=not volume,
+        only_adapters_write=bool(volume) and not init_writes(spec, names.reporter, volume),
+        not_empty_dir=not volume,
         blocker=_blocker(spec, status, names.reporter),
         disruption=_disruption(status),
         # The API stores the moment the Pod has to be gone; the request came a grace period

@@ -1,10 +1,13 @@
 """The rows of the contract: what each situation says on the Job.
 
-All wording is here and nowhere else.
+The wording of every condition is here. What it quotes comes from where it was found: why a Pod is
+no fit (`pod`), what keeps a container from starting (`not_starting`), what is wrong with a file.
 """
 
 import posixpath
 from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Self
 
 from reporter.common.text import clean, go_duration
 from reporter.verdict.facts import (
@@ -23,29 +26,45 @@ from reporter.verdict.facts import (
 TRUE, FALSE, UNKNOWN = "True", "False", "Unknown"
 MESSAGE_LIMIT = 1024  # bytes
 
-REASONS = {
-    "T": "AdapterTimeout",
-    "O": "AdapterOOMKilled",
-    "I": "InvalidResultFormat",
-    "S": "AdapterSucceeded",
-    "W1": "AdapterImagePullFailed",
-    "W2": "AdapterConfigError",
-    "W3": "AdapterStartFailed",
-    "C": "AdapterCrashLooping",
-    "D": "AdapterTimeout",
-    "E": "AdapterEvicted",
-    "N": "AdapterInterrupted",
-    "M": "ReporterConfigError",
-    "A": "AdapterRunning",
-}
-"""The reason of every row but R (from the file) and X (by exit code)."""
+
+class Row(StrEnum):
+    """The situations of a Job, by the letters that people know them by: letter, reason.
+
+    The letter is the `rule` of the annotation and of the log. `docs/contract.md` has the table with
+    everything that is shown, and which of them are final when.
+    """
+
+    reason: str  # empty where it is the adapter's, or depends on the exit code
+
+    def __new__(cls, letter: str, reason: str = "") -> Self:
+        """Make a member."""
+        row = str.__new__(cls, letter)
+        row._value_, row.reason = letter, reason
+        return row
+
+    RESULT = "R"  # a valid result file: True or False, reason and message are the adapter's
+    OUT_OF_MEMORY = "O", "AdapterOOMKilled"  # False: the kubelet says why the adapter was killed
+    INVALID_RESULT = "I", "InvalidResultFormat"  # False: what lies there is no result
+    NO_RESULT = "X"  # False: the adapter ended without one
+    SUCCEEDED = "S", "AdapterSucceeded"  # True: exit code 0, and no result is required
+    IMAGE = "W1", "AdapterImagePullFailed"  # False, as long as its image cannot be pulled
+    CONFIG = "W2", "AdapterConfigError"  # False, as long as its container misses a reference
+    START = "W3", "AdapterStartFailed"  # False, as long as its container cannot be started
+    CRASH_LOOPING = "C", "AdapterCrashLooping"  # Unknown: it may still succeed
+    TIMEOUT = "T", "AdapterTimeout"  # False: the wait time is over
+    DEADLINE = "D", "AdapterTimeout"  # False: an activeDeadlineSeconds has passed
+    EVICTED = "E", "AdapterEvicted"  # Unknown: the platform took the Pod away
+    INTERRUPTED = "N", "AdapterInterrupted"  # Unknown: deleted, suspended, lost or stopped before
+    MISFIT = "M", "ReporterConfigError"  # Unknown: our own settings do not fit the Pod
+    RUNNING = "A", "AdapterRunning"  # Unknown: work goes on
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """One row, filled in: `row` is its letter, the rest goes onto the Job unchanged.
+    """One row, filled in: what goes onto the Job unchanged.
 
-    `details` are the adapter's, for an annotation of their own.
+    `row` is a `Row`; empty for what is none of them, a result that came too late. `details` are the
+    adapter's, for an annotation of their own.
     """
 
     row: str
@@ -57,37 +76,39 @@ class Report:
     @property
     def from_file(self) -> bool:
         """Whether the reason comes from the adapter."""
-        return self.row == "R"
+        return self.row == Row.RESULT
 
 
-def _report(row: str, status: str, message: str, reason: str = "") -> Report:
-    return Report(row, status, reason or REASONS[row], clean(message, MESSAGE_LIMIT))
+def _report(row: Row, status: str, message: str, reason: str = "") -> Report:
+    return Report(row, status, reason or row.reason, clean(message, MESSAGE_LIMIT))
 
 
 def result(payload: ResultPayload) -> Report:
     """R: what the adapter reported."""
     status = TRUE if payload.success else FALSE
-    return Report("R", status, payload.reason, payload.message, payload.details)
+    return Report(Row.RESULT, status, payload.reason, payload.message, payload.details)
 
 
 def timeout(wait: float, *, refused: bool = False) -> Report:
     """T: the wait time is over."""
     note = " (the Pod could not be read: forbidden)" if refused else ""
     return _report(
-        "T", FALSE, f"Adapter did not produce results within {go_duration(int(wait))}{note}"
+        Row.TIMEOUT, FALSE, f"Adapter did not produce results within {go_duration(int(wait))}{note}"
     )
 
 
 def out_of_memory() -> Report:
     """O: the kubelet says OOMKilled, whatever the exit code."""
-    return _report("O", FALSE, "Adapter container was killed due to out of memory (OOMKilled)")
+    return _report(
+        Row.OUT_OF_MEMORY, FALSE, "Adapter container was killed due to out of memory (OOMKilled)"
+    )
 
 
 def invalid(file: ResultLook) -> Report | None:
     """I: there is a result file, and it is invalid."""
     if not isinstance(file, FileInvalid):
         return None
-    return _report("I", FALSE, f"Failed to parse adapter result: {file.cause}")
+    return _report(Row.INVALID_RESULT, FALSE, f"Failed to parse adapter result: {file.cause}")
 
 
 def exited(run: Terminated, *, result_required: bool, searched: Searched | None = None) -> Report:
@@ -95,13 +116,13 @@ def exited(run: Terminated, *, result_required: bool, searched: Searched | None 
     said = f": {run.reason}" if run.reason else ""
     if run.exit_code != 0:
         message = f"Adapter container exited with code {run.exit_code}{said}"
-        return _report("X", FALSE, message, "AdapterExitedWithError")
+        return _report(Row.NO_RESULT, FALSE, message, "AdapterExitedWithError")
     if not result_required:
-        return _report("S", TRUE, "Adapter container exited successfully (code 0)")
+        return _report(Row.SUCCEEDED, TRUE, "Adapter container exited successfully (code 0)")
     message = (
         "Adapter container exited successfully (code 0) but did not produce a valid result file"
     )
-    return _report("X", FALSE, message + said + _where(searched), "AdapterMissingResults")
+    return _report(Row.NO_RESULT, FALSE, message + said + _where(searched), "AdapterMissingResults")
 
 
 def _where(searched: Searched | None) -> str:
@@ -114,7 +135,7 @@ def _where(searched: Searched | None) -> str:
     return f" (looked for {searched.path}{found})"
 
 
-def trouble(row: str, text: str) -> Report:
+def trouble(row: Row, text: str) -> Report:
     """W1, W2, W3: the adapter cannot start; `text` is the kubelet's reason and message."""
     return _report(row, FALSE, text)
 
@@ -126,7 +147,9 @@ def crash_looping(adapter: Container) -> Report | None:
         return None
     code = f"last exit code {adapter.last.exit_code}, " if adapter.last else ""
     return _report(
-        "C", UNKNOWN, f"Adapter container keeps failing: {code}restarted {adapter.restarts} times"
+        Row.CRASH_LOOPING,
+        UNKNOWN,
+        f"Adapter container keeps failing: {code}restarted {adapter.restarts} times",
     )
 
 
@@ -136,10 +159,10 @@ def deadline(
     """D: a deadline of the Job or the Pod passed; `last` is the run before, where one failed."""
     limit = f"Adapter did not finish within the {_limit(owner, seconds)}"
     if restarts <= 0:
-        return _report("D", FALSE, limit)
+        return _report(Row.DEADLINE, FALSE, limit)
     code = f"last exit code {last.exit_code}, " if last else ""
     times = "once" if restarts == 1 else f"{restarts} times"
-    return _report("D", FALSE, f"{limit}; {code}restarted {times}")
+    return _report(Row.DEADLINE, FALSE, f"{limit}; {code}restarted {times}")
 
 
 def after_deadline(report: Report, owner: str, seconds: float) -> Report:
@@ -168,7 +191,7 @@ def of_index(report: Report, index: int | None, *, completions: int) -> Report:
 def late_result(result: ResultPayload) -> Report:
     """Return what announces a result that came after the timeout; it is no row."""
     said = f"{TRUE if result.success else FALSE} {result.reason}: {result.message}"
-    message = f"Result received after the verdict {REASONS['T']}: {said}"
+    message = f"Result received after the verdict {Row.TIMEOUT.reason}: {said}"
     return Report("", UNKNOWN, "LateResult", clean(message, MESSAGE_LIMIT))
 
 
@@ -179,17 +202,19 @@ def _limit(owner: str, seconds: float) -> str:
 def evicted(reason: str, message: str) -> Report:
     """E: the platform took the Pod away."""
     said = f"{reason}: {message}" if message else reason
-    return _report("E", UNKNOWN, f"Pod was disrupted: {said or 'no reason given'}")
+    return _report(Row.EVICTED, UNKNOWN, f"Pod was disrupted: {said or 'no reason given'}")
 
 
 def interrupted(cause: str, state: State | None) -> Report:
     """N: how the work would have ended cannot be known."""
-    return _report("N", UNKNOWN, f"{cause} before a verdict was known; adapter {describe(state)}")
+    return _report(
+        Row.INTERRUPTED, UNKNOWN, f"{cause} before a verdict was known; adapter {describe(state)}"
+    )
 
 
 def misfit(problem: str) -> Report:
     """M: the reporter's own settings do not fit."""
-    return _report("M", UNKNOWN, f"Invalid reporter settings: {problem}")
+    return _report(Row.MISFIT, UNKNOWN, f"Invalid reporter settings: {problem}")
 
 
 def running(
@@ -201,7 +226,7 @@ def running(
         message = f"{message}; result received: {received.reason}"
     if progress is not None and (shown := describe_progress(progress)):
         message = f"{message}; {shown}"
-    return _report("A", UNKNOWN, message)
+    return _report(Row.RUNNING, UNKNOWN, message)
 
 
 def describe(state: State | None) -> str:

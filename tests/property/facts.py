@@ -9,11 +9,11 @@ from reporter.verdict.facts import (
     Container,
     Disruption,
     FileAbsent,
+    FileBeforeStart,
     FileIdentity,
     FileInvalid,
-    FileUnread,
+    FileReadFailed,
     FileValid,
-    FirstLook,
     Form,
     Job,
     Pod,
@@ -31,9 +31,9 @@ from reporter.verdict.facts import (
     Terminated,
     Waiting,
 )
-from reporter.verdict.memory import EndedRun, Memory
+from reporter.verdict.history import EndedRun, History
 from reporter.verdict.not_starting import AT_ONCE, CONFIG, IMAGE, START, Trouble
-from reporter.verdict.rows import REASONS
+from reporter.verdict.rows import Row
 from tests.situations import at
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
@@ -104,8 +104,8 @@ pods = st.builds(
     own_restart=policies,
     restarts_all=st.booleans(),
     own_restarts=st.none() | st.integers(0, 3) | INT64,
-    own_volume=st.booleans(),
-    shared_volume=st.booleans(),
+    only_adapters_write=st.booleans(),
+    not_empty_dir=st.booleans(),
     blocker=st.none() | st.builds(Blocker, containers, for_good=st.booleans()),
     disruption=st.none() | st.builds(Disruption, texts, texts, st.booleans()),
     deletion_requested_at=st.none() | moments | reals,
@@ -147,7 +147,7 @@ valid_files = st.builds(FileValid, results, identities)
 files = st.one_of(
     st.just(FileAbsent()),
     st.builds(FileInvalid, texts, st.none() | identities),
-    st.builds(FileUnread, texts, st.none(), st.none() | valid_files),
+    st.builds(FileReadFailed, texts, st.none(), st.none() | valid_files),
     valid_files,
 )
 
@@ -163,8 +163,8 @@ jobs = st.builds(
 )
 
 
-memories = st.builds(
-    Memory,
+histories = st.builds(
+    History,
     waiting_since=seconds,
     waiting_since_at=st.floats(1, 2.0**40),
     first_started=st.none() | seconds,
@@ -172,7 +172,7 @@ memories = st.builds(
     trouble=st.none()
     | st.builds(
         Trouble,
-        st.sampled_from(["W1", "W2", "W3"]),
+        st.sampled_from([Row.IMAGE, Row.CONFIG, Row.START]),
         texts.map(lambda text: f"a: {text}"),
         st.booleans(),
     ),
@@ -183,8 +183,9 @@ memories = st.builds(
     away=st.booleans(),
     returned=st.none() | seconds,
     refused_since=st.none() | seconds,
-    unread_since=st.none() | seconds,
-    first_look=st.none() | st.builds(FirstLook, st.none() | identities, st.floats(1, 2.0**40)),
+    read_failing_since=st.none() | seconds,
+    file_before_start=st.none()
+    | st.builds(FileBeforeStart, st.none() | identities, st.floats(1, 2.0**40)),
 )
 
 
@@ -203,7 +204,7 @@ observations = st.builds(
     now=seconds,
     pod=looks,
     file=files,
-    memory=memories,
+    history=histories,
     job=st.none() | jobs,
     progress=st.none() | progress,
     stopping_since=st.none() | seconds,
@@ -220,4 +221,4 @@ settings_of_users = st.builds(
 )
 
 
-ROWS = {"R", "X", *REASONS}
+ROWS = set(Row)

@@ -11,12 +11,22 @@ from hypothesis import strategies as st
 
 from reporter.common.objects import epoch, stamp
 from reporter.common.text import clean
-from reporter.verdict.annotation import SIZE_LIMIT, decode_note, encode_note, evidence
 from reporter.verdict.case import Observation
-from reporter.verdict.condition import Attempt, build_patch, read_job, read_standing, worth_writing
+from reporter.verdict.condition import (
+    SIZE_LIMIT,
+    Attempt,
+    Statement,
+    build_patch,
+    decode_note,
+    encode_annotation,
+    read_job,
+    read_standing,
+    worth_writing,
+)
 from reporter.verdict.decide import Pending, decide
+from reporter.verdict.evidence import evidence
 from reporter.verdict.facts import Disruption, FileAbsent, Job, PodSeen
-from reporter.verdict.memory import Memory, attributed, remember
+from reporter.verdict.history import History, attributed, remember
 from reporter.verdict.pod import Names, find_adapter, read_pod
 from reporter.verdict.rows import Report
 from tests.fakekube.merge import merge_conditions
@@ -231,14 +241,17 @@ def test_garbage_from_the_api_never_ends_the_reporter(shown, job, file, policy):
     """Read, remembered, judged and written down, whatever the API's objects hold."""
     find_adapter(shown, Names())
     look = PodSeen(read_pod(shown, Names()))
-    memory = remember(Memory(0.0, at(0)), 9.0, at(9), look, file)
+    history = remember(History(0.0, at(0)), 9.0, at(9), look, file)
     read_standing(job, "Available", None)
-    o = Observation(9.0, look, attributed(file, look, memory), memory, read_job(job))
+    o = Observation(9.0, look, attributed(file, look, history), history, read_job(job))
 
     said = decide(o, policy)
 
     if not isinstance(said, Pending):
-        assert len(encode_note(ATTEMPT, said.report, evidence(o, at(9)), final=True)) <= SIZE_LIMIT
+        assert (
+            len(encode_annotation(Statement(said.report, True, ATTEMPT, evidence(o, at(9)), 0.0)))
+            <= SIZE_LIMIT
+        )
 
 
 @given(damaged(NOTE).map(json.dumps) | junk.map(json.dumps) | texts)
@@ -300,7 +313,7 @@ def test_a_report_that_was_written_is_not_written_again(report, final, now, orde
     conditions = [API_JOB["status"]["conditions"][place] for place in order]
     job = API_JOB | {"status": {"conditions": conditions}}
     before = read(job)
-    note = encode_note(ATTEMPT, report, {}, final=final)
+    note = encode_annotation(Statement(report, final, ATTEMPT, {}, 0.0))
     assert worth_writing(before, ATTEMPT, report, final=final)
 
     after_it = applied(job, build_patch(before, "Available", report, note, now))

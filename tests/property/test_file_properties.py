@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reporter.author.problems import PROGRESS, RESULT, problems_in
-from reporter.common.json_scan import Malformed, document
-from reporter.common.json_values import pieces
+from reporter.common.json_scan import Malformed, document, pieces
 from reporter.errors import InvalidPayload
 from reporter.verdict.adapter_files import (
     PROGRESS_FIELDS,

@@ -9,18 +9,24 @@ from jsonschema import Draft202012Validator
 
 from reporter.common.retry import next_delay
 from reporter.common.schema import load
-from reporter.verdict.annotation import SIZE_LIMIT, decode_note, encode_note, evidence
 from reporter.verdict.case import Case
-from reporter.verdict.condition import Attempt
+from reporter.verdict.condition import (
+    SIZE_LIMIT,
+    Attempt,
+    Statement,
+    decode_note,
+    encode_annotation,
+)
 from reporter.verdict.decide import Pending, Settled, decide, nothing_more, restartable, stays
-from reporter.verdict.facts import FileAbsent, FileUnread
-from reporter.verdict.memory import attributed, remember
+from reporter.verdict.evidence import evidence
+from reporter.verdict.facts import FileAbsent, FileReadFailed
+from reporter.verdict.history import attributed, remember
 from reporter.verdict.rows import Report
 from tests.property.facts import (
     ROWS,
     files,
+    histories,
     looks,
-    memories,
     observations,
     seconds,
     settings_of_users,
@@ -36,7 +42,7 @@ def test_every_observation_has_a_verdict(o, policy):
     said = decide(o, policy)
 
     if isinstance(said, Pending):
-        assert o.stopping_since is not None or isinstance(o.file, FileUnread)
+        assert o.stopping_since is not None or isinstance(o.file, FileReadFailed)
         assert said.next_look > o.now
         return
     report = said.report
@@ -77,8 +83,8 @@ def test_the_times_after_sigterm_are_in_order(o, policy):
 
     if o.stopping_since is not None:
         assert case.stop_deadline >= o.stopping_since
-        assert case.hear_until <= case.stop_deadline
-        assert case.poll_until <= case.stop_deadline
+        assert case.result_counts_until <= case.stop_deadline
+        assert case.cause_shown_by <= case.stop_deadline
 
 
 @given(observations, st.integers(-(2**40), 2**40), st.sampled_from(sorted(ROWS)), st.booleans())
@@ -87,7 +93,7 @@ def test_every_observation_makes_an_annotation(o, wall, row, final):
     adapter = Attempt("job-x7k2p", "pod-uid", at(-1), at(0), at(1), 2)
     report = Report(row, "True", "r", "m")
 
-    value = encode_note(adapter, report, evidence(o, wall), final=final)
+    value = encode_annotation(Statement(report, final, adapter, evidence(o, wall), 0.0))
 
     assert len(value.encode()) <= SIZE_LIMIT
     assert [] == list(SCHEMA.iter_errors(json.loads(value)))
@@ -95,23 +101,23 @@ def test_every_observation_makes_an_annotation(o, wall, row, final):
     assert (adapter, row, final) == (note.attempt, note.row, note.final)
 
 
-@given(memories, seconds, st.floats(1, 2.0**40), looks, files)
-def test_remembering_the_same_look_twice_changes_nothing(memory, now, wall, look, file):
+@given(histories, seconds, st.floats(1, 2.0**40), looks, files)
+def test_remembering_the_same_look_twice_changes_nothing(history, now, wall, look, file):
     """The loop may look as often as it likes."""
-    once = remember(memory, now, wall, look, file)
+    once = remember(history, now, wall, look, file)
     twice = remember(once, now, wall, look, file)
 
     assert once == twice
     assert attributed(file, look, once) == attributed(file, look, twice)
 
 
-@given(memories, looks, files)
-def test_a_file_counts_as_it_is_or_not_at_all(memory, look, file):
+@given(histories, looks, files)
+def test_a_file_counts_as_it_is_or_not_at_all(history, look, file):
     """Attribution never changes a file; one that cannot be read counts as it was read before."""
     before = getattr(file, "before", None)
     unread = {before, replace(file, before=None)} if before else set()
 
-    assert attributed(file, look, memory) in {file, FileAbsent(), *unread}
+    assert attributed(file, look, history) in {file, FileAbsent(), *unread}
 
 
 @given(

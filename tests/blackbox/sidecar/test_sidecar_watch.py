@@ -61,7 +61,7 @@ def test_a_watch_that_is_refused(scene: Scene) -> None:
 
 
 def test_a_watch_that_never_shows_the_pod(scene: Scene) -> None:
-    """The first bookmark ends the initial events: only a GET can tell why the Pod is not there."""
+    """Only a GET can tell why the Pod is not there."""
     scene.create()
     scene.fake.delete_pod(scene.pod_name)
     scene.start()

@@ -42,10 +42,11 @@ class Scene:
         path = directory / "adapter-result.json"
         self.events = DirectoryWatch.open([path])
         self.loop = Loop(
-            Inputs(pod=self, result=Nothing(FileAbsent()), progress=Nothing(), events=self.events),
+            Inputs(
+                pod=self, result=Nothing(FileAbsent()), progress=Nothing(), file_events=self.events
+            ),
             JobCondition(JobInMemory("default", "job", "uid"), "default", "job", "Available"),
             Options(
-                job_name="job",
                 pod_name="pod",
                 policy=Policy(wait=ASLEEP, form=Form.NATIVE),
                 poll_interval=ASLEEP,
@@ -62,7 +63,7 @@ class Scene:
             Pod(name="pod", uid="u", restart=RestartPolicy("Never"), grace=30.0, adapter=adapter)
         )
 
-    def next_look(self) -> float:
+    def next_request(self) -> float:
         return float("inf")
 
     def observed(self, o: Any) -> None:

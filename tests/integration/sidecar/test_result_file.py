@@ -14,7 +14,7 @@ import pytest
 
 from reporter.sidecar.files import (
     MOST_ENTRIES,
-    SETTLED_NS,
+    QUIET_NS,
     Content,
     ResultFile,
     Unchanged,
@@ -28,7 +28,7 @@ from reporter.verdict.facts import (
     FileAbsent,
     FileIdentity,
     FileInvalid,
-    FileUnread,
+    FileReadFailed,
     FileValid,
     ResultPayload,
     Searched,
@@ -204,7 +204,7 @@ def test_no_link_on_the_volume_is_followed(tmp_path, monkeypatch, below):
         FileInvalid(f"the file is behind a symbolic link, which is not followed: {link}", None)
         == results.look()
     )
-    assert () == results.look_around().found
+    assert () == results.search().found
 
 
 def test_without_a_mount_on_the_way_no_link_is_followed(tmp_path):
@@ -317,7 +317,7 @@ def test_an_error_that_may_pass_says_nothing_about_the_file(path, monkeypatch, n
     with monkeypatch.context() as patched:
         failing(patched, path, number, directory=directory)
         unread = results.look()
-        assert isinstance(unread, FileUnread)
+        assert isinstance(unread, FileReadFailed)
         assert unread.before is None
         assert unread.cause.endswith(os.strerror(number).lower())
         assert ["unreadable"] == outcomes
@@ -402,13 +402,13 @@ class Readings:
 def test_an_old_file_is_read_once(path):
     """Polling an unchanged file costs no decoding."""
     path.write_bytes(SUCCESS)
-    readings = Readings(path, SETTLED_NS + 1)
+    readings = Readings(path, QUIET_NS + 1)
     first = readings.results.look()
     assert [first, first] == [readings.results.look(), readings.results.look()]
     assert ["valid"] == readings.outcomes
 
 
-@pytest.mark.parametrize("ahead_ns", [0, SETTLED_NS, -10_000_000_000])
+@pytest.mark.parametrize("ahead_ns", [0, QUIET_NS, -10_000_000_000])
 def test_a_young_file_is_read_again(path, ahead_ns):
     """Within one tick of the kernel's clock a file can change and keep its times."""
     path.write_bytes(SUCCESS)
@@ -498,7 +498,7 @@ def test_names_that_lie_there_instead(path, names, expected):
     for name in names:
         (path.parent / os.fsdecode(name)).touch()
 
-    searched = ResultFile(path, others=[path.with_name("progress.json")]).look_around()
+    searched = ResultFile(path, others=[path.with_name("progress.json")]).search()
     assert Searched(str(path)[:256], expected) == searched
 
 
@@ -507,15 +507,15 @@ def test_a_huge_directory_is_not_read_to_its_end(path):
     for number in range(1500):
         (path.parent / f"{number:04}").touch()
 
-    assert 3 == len(ResultFile(path).look_around().found)
+    assert 3 == len(ResultFile(path).search().found)
     assert 1000 == len(names_in(path.parent, MOST_ENTRIES))
 
 
 def test_a_directory_that_is_not_there_or_is_none(path):
     """The path is told all the same."""
-    assert Searched("/nowhere/a.json") == ResultFile(Path("/nowhere/a.json")).look_around()
+    assert Searched("/nowhere/a.json") == ResultFile(Path("/nowhere/a.json")).search()
     path.touch()
-    assert () == ResultFile(path / "a.json").look_around().found
+    assert () == ResultFile(path / "a.json").search().found
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become somebody else")

@@ -19,7 +19,7 @@ from reporter.verdict.facts import (
     Running,
     Terminated,
 )
-from reporter.verdict.memory import Memory
+from reporter.verdict.history import History
 from reporter.verdict.rows import Report
 
 ATTEMPT = Attempt("pod", "uid-1", 100.0, 100.0)
@@ -33,7 +33,7 @@ def statement(report, wall):
 
 def observation(state=None, file=None, progress=None):
     pod = PodSeen(Pod("pod", adapter=Container("adapter", state or Running(100.0))))
-    return Observation(1.0, pod, file or FileAbsent(), Memory(0.0, 100.0), progress=progress)
+    return Observation(1.0, pod, file or FileAbsent(), History(0.0, 100.0), progress=progress)
 
 
 @pytest.fixture

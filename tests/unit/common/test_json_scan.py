@@ -5,7 +5,6 @@ import re
 import pytest
 
 from reporter.common import json_scan as scan
-from reporter.common import json_values as values_module
 from reporter.common.json_scan import (
     MAX_DEPTH,
     Malformed,
@@ -158,7 +157,7 @@ def test_no_group_is_possessive():
         for found in vars(scan).values()
         if isinstance(getattr(found, "__self__", None), re.Pattern)
     ]
-    patterns.append(values_module._PIECE.pattern)
+    patterns.append(scan._PIECE.pattern)
     assert len(patterns) > 10
     possessive_group = re.compile(rb"\)(?:[*+?]|\{[0-9,]+\})\+")
     assert [] == [pattern for pattern in patterns if possessive_group.search(pattern)]

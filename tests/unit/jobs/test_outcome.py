@@ -175,7 +175,7 @@ def test_the_word_of_an_older_reporter_counts():
             "Available=True Fine: fine (not final yet); waiting",
         ),
         (
-            job(rows.trouble("W1", "no such image"), final=False),
+            job(rows.trouble(rows.Row.IMAGE, "no such image"), final=False),
             "Available=False AdapterImagePullFailed: no such image (not final: the adapter may "
             "still start); waiting",
         ),

@@ -150,17 +150,17 @@ def test_a_pod_that_is_seconds_old_has_a_scheduler(age):
     ("report", "state", "code"),
     [
         (
-            rows.trouble("W1", "ErrImagePull: not found"),
+            rows.trouble(rows.Row.IMAGE, "ErrImagePull: not found"),
             waiting("ImagePullBackOff"),
             "image-trouble",
         ),
         (
-            rows.trouble("W2", "CreateContainerConfigError: no key"),
+            rows.trouble(rows.Row.CONFIG, "CreateContainerConfigError: no key"),
             waiting("CreateContainerConfigError", "no key"),
             "config-trouble",
         ),
         (
-            rows.trouble("W3", "StartError: no such file"),
+            rows.trouble(rows.Row.START, "StartError: no such file"),
             terminated(128, "StartError", message="no such file"),
             "start-trouble",
         ),

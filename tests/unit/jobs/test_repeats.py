@@ -68,7 +68,8 @@ def without_a_limit():
         pytest.param(repeating(rows.result(GOOD)), id="a success"),
         pytest.param(repeating(rows.running(None, None), final=False), id="work in progress"),
         pytest.param(
-            repeating(rows.trouble("W1", "ErrImagePull"), final=False), id="no image, no exit"
+            repeating(rows.trouble(rows.Row.IMAGE, "ErrImagePull"), final=False),
+            id="no image",
         ),
         pytest.param(repeating(EXIT, limit=0, policy="OnFailure"), id="not repeated"),
         pytest.param(repeating(EXIT, backoffLimitPerIndex=2), id="a limit of each index"),

@@ -8,7 +8,7 @@ from reporter.jobs import finding
 from reporter.jobs.finding import Weight
 from reporter.jobs.job import JobView
 from reporter.verdict import rows
-from reporter.verdict.annotation import shown_container
+from reporter.verdict.evidence import shown_container
 from reporter.verdict.facts import Container, FileInvalid, Progress, Running, Terminated, Waiting
 from tests.fakekube import terminated
 from tests.unit.jobs.world import (
@@ -54,9 +54,19 @@ VERDICTS = [
         "did not produce a valid result file",
     ),
     ("", rows.exited(Terminated(0), result_required=False), {}, "AdapterSucceeded"),
-    ("W1", rows.trouble("W1", "ErrImageNeverPull: no"), {}, "AdapterImagePullFailed: ErrImageN"),
-    ("W2", rows.trouble("W2", 'configmap "x" not found'), {}, 'configmap "x" not found'),
-    ("W3", rows.trouble("W3", "StartError: no such file"), {}, "AdapterStartFailed: StartError"),
+    (
+        "W1",
+        rows.trouble(rows.Row.IMAGE, "ErrImageNeverPull: no"),
+        {},
+        "AdapterImagePullFailed: ErrImageN",
+    ),
+    ("W2", rows.trouble(rows.Row.CONFIG, 'configmap "x" not found'), {}, 'configmap "x" not found'),
+    (
+        "W3",
+        rows.trouble(rows.Row.START, "StartError: no such file"),
+        {},
+        "AdapterStartFailed: StartError",
+    ),
     (
         "C",
         rows.crash_looping(Container("adapter", Waiting("CrashLoopBackOff"), EXITED, 4)),

@@ -192,4 +192,6 @@ def lost(made):
     made["status"]["containerStatuses"][0]["state"] = terminated(137, "ContainerStatusUnknown")
 
 
-UNPULLED = rows.after_deadline(rows.trouble("W1", "container 'adapter': ErrImagePull"), "Pod", 30)
+UNPULLED = rows.after_deadline(
+    rows.trouble(rows.Row.IMAGE, "container 'adapter': ErrImagePull"), "Pod", 30
+)

@@ -7,8 +7,13 @@ from typing import Any
 from reporter.common.objects import epoch
 from reporter.reap.decide import NewestPod, NodeLook, Reap, Scene, Why, conditions_owed, reap
 from reporter.verdict import rows
-from reporter.verdict.annotation import decode_note, encode_note
-from reporter.verdict.condition import Attempt, read_standing
+from reporter.verdict.condition import (
+    Attempt,
+    Statement,
+    decode_note,
+    encode_annotation,
+    read_standing,
+)
 from reporter.verdict.facts import ResultPayload
 from tests.fakekube import make_job, make_pod, terminated, waiting
 
@@ -52,7 +57,9 @@ def said(
     """The Job with what a reporter has written on it."""
     uid = "22222222-2222-4222-8222-222222222222" if pod == "validate-x7k2p" else "another"
     at = epoch(created) or 0.0
-    note = encode_note(Attempt(pod, uid, at, at, index=index), report, evidence, final=final)
+    note = encode_annotation(
+        Statement(report, final, Attempt(pod, uid, at, at, index=index), evidence, 0.0)
+    )
     made["metadata"]["annotations"] = {KEY: note}
     made["status"]["conditions"].append(
         {

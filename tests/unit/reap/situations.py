@@ -23,7 +23,7 @@ from tests.unit.reap.scene import (
 
 MISFIT = rows.misfit("no such container")
 EVICTED = rows.evicted("EvictionByEvictionAPI", "drained")
-PULL = rows.trouble("W1", "container 'adapter': ErrImagePull: not found")
+PULL = rows.trouble(rows.Row.IMAGE, "container 'adapter': ErrImagePull: not found")
 SEEN = {"adapter": {"container": "adapter", "restarts": 0, "state": "running"}}
 OOM = {"adapter": {"container": "adapter", "restarts": 0, "state": "terminated"}}
 OOM["adapter"] |= {"exitCode": 137, "reason": "OOMKilled"}

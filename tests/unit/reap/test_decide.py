@@ -20,8 +20,15 @@ from reporter.reap.decide import (
     conditions_owed,
     node_look,
 )
-from reporter.verdict.annotation import decode_note, encode_note
-from reporter.verdict.condition import Attempt, Owner, owner, read_standing
+from reporter.verdict.condition import (
+    Attempt,
+    Owner,
+    Statement,
+    decode_note,
+    encode_annotation,
+    owner,
+    read_standing,
+)
 from tests.fakekube import make_job, waiting
 from tests.unit.reap.scene import (
     DELETED_BY_GC,
@@ -85,6 +92,12 @@ def test_an_end_without_a_time() -> None:
     assert isinstance(judged(job({"type": "Complete", "status": "True"}), None), Reap)
 
 
+def statement(found: Reap, *, final: bool | None = None) -> Statement:
+    """Return what is written."""
+    said = found.final if final is None else final
+    return Statement(found.report, said, found.attempt, found.evidence, NOW)
+
+
 class TestAttempt:
     """Whose report it is."""
 
@@ -118,7 +131,7 @@ class TestAttempt:
             del made["status"]["startTime"]
         found = judged(made, None)
         assert isinstance(found, Reap)
-        note = encode_note(found.attempt, found.report, found.evidence, final=True)
+        note = encode_annotation(statement(found, final=True))
         standing = read_standing(made, "Available", decode_note(note))
         at = found.attempt.waiting_since_at
 
@@ -150,7 +163,7 @@ def test_evidence() -> None:
     assert {"observedAt", "pod", "adapter", "job", "reaper"} == set(found.evidence)
     assert {"name": "node1", "state": "deleted"} == found.evidence["reaper"]["node"]
     assert "running" == found.evidence["reaper"]["reporter"]["state"]
-    note = encode_note(found.attempt, found.report, found.evidence, final=found.final)
+    note = encode_annotation(statement(found))
     assert {} == problems("verdict.v1", json.loads(note))
 
 
@@ -211,7 +224,7 @@ def test_whatever_comes_together(made: Object, shown: Object | None, node: NodeL
     again = deepcopy(made)
     conditions = again["status"]["conditions"]
     conditions[:] = [each for each in conditions if each["type"] != "Available"]
-    note = encode_note(found.attempt, found.report, found.evidence, final=found.final)
+    note = encode_annotation(statement(found))
     again["metadata"]["annotations"] = {KEY: note}
     conditions.append(
         {"type": "Available"}

@@ -8,7 +8,7 @@ import yaml
 
 from reporter.kube.api import KubeApi
 from reporter.kube.resources import NEW_EVENT
-from reporter.verdict.condition import Attempt, build_event
+from reporter.verdict.condition import Attempt, Statement, build_event
 from reporter.verdict.rows import Report
 from tests.fakekube import Entry, FakeKube, make_job, make_pod
 from tests.kube_client import connect
@@ -84,9 +84,9 @@ def watched(api: KubeApi) -> None:
 
 
 EVENT = build_event(
-    Report("R", "True", "AllGood", "fine"),
-    Attempt("pod", "pod-uid", None, 0.0),
-    0.0,
+    Statement(
+        Report("R", "True", "AllGood", "fine"), True, Attempt("pod", "pod-uid", None, 0.0), {}, 0.0
+    ),
     namespace="default",
     job_name="job",
     job_uid="uid",

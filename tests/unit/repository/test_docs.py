@@ -14,7 +14,7 @@ from reporter.sidecar.command_line import help_text
 from reporter.sidecar.metrics import Metrics
 from reporter.sidecar.settings import Settings
 from reporter.verdict.adapter_files import decode_progress, decode_result
-from reporter.verdict.rows import REASONS
+from reporter.verdict.rows import Row
 
 ROOT = Path(__file__).parents[3]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -26,7 +26,10 @@ RUNBOOK = (ROOT / "docs" / "runbook.md").read_text(encoding="utf-8")
 AUTHORS = (ROOT / "docs" / "adapter-authors.md").read_text(encoding="utf-8")
 SETTINGS = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
 METRICS = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
-OWN_REASONS = {*REASONS.values(), "AdapterExitedWithError", "AdapterMissingResults"}
+OWN_REASONS = {row.reason for row in Row if row.reason} | {
+    "AdapterExitedWithError",
+    "AdapterMissingResults",
+}
 
 
 def section(text: str, name: str) -> str:

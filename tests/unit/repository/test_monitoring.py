@@ -12,8 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from reporter.aggregator import metrics as aggregator
 from reporter.reap.metrics import ReaperMetrics
 from reporter.sidecar.settings import Settings
-from reporter.verdict.annotation import encode_note
-from reporter.verdict.condition import Attempt
+from reporter.verdict.condition import Attempt, Statement, encode_annotation
 from reporter.verdict.rows import Report
 from tests.promtool import promtool
 from tests.unit.repository.manifests import DEPLOY, load
@@ -165,7 +164,7 @@ def test_what_the_reporter_writes_becomes_labels(status, final):
     """The expressions fit the annotation as it is encoded, to the end."""
     attempt = Attempt("p", "uid", 1.0, 1.0, 1.0, 0)
     report = Report("W1", status, "AdapterImagePullFailed", 'the "message"\n')
-    value = encode_note(attempt, report, {"file": {"path": "/a\nb"}}, final=final)
+    value = encode_annotation(Statement(report, final, attempt, {"file": {"path": "/a\nb"}}, 0.0))
     found = {}
     for step in relabelled_jobs():
         if step.get("target_label") and (match := re.fullmatch(step["regex"], value)):

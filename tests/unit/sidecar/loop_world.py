@@ -8,7 +8,8 @@ from typing import Any
 
 from reporter.errors import Conflict, KubeError, NotFound, Unavailable
 from reporter.sidecar.job import JobCondition
-from reporter.sidecar.loop import Inputs, Loop, LoopOutcome, Options
+from reporter.sidecar.loop import Inputs, Loop, Options
+from reporter.sidecar.publish import LoopOutcome
 from reporter.verdict.case import Policy
 from reporter.verdict.condition import Statement
 from reporter.verdict.facts import (
@@ -120,7 +121,6 @@ class World:
         """The watch seems healthy and shows nothing new."""
         self._events = events
         self._options = Options(
-            job_name="validate",
             pod_name=NAME,
             policy=Policy(wait=wait, form=Form(form) if form_known else None, at_exit=at_exit),
             report_running=report_running,
@@ -136,7 +136,7 @@ class World:
                 pod=PodView(self),
                 result=FileView(self),
                 progress=ProgressView(self),
-                events=self._events,
+                file_events=self._events,
             ),
             self.sink,
             self._options,
@@ -346,7 +346,7 @@ class PodView:
             self._last = PodSeen(self._last.pod, current=False)
         return self._last
 
-    def next_look(self) -> float:
+    def next_request(self) -> float:
         gone = isinstance(self._last, PodGone)
         return float("inf") if self._world.watched or gone else self._next
 
@@ -360,7 +360,7 @@ class FileView:
     def look(self) -> ResultLook:
         return self._world.file
 
-    def look_around(self) -> Searched:
+    def search(self) -> Searched:
         return Searched("/results/adapter-result.json", self._world.beside)
 
 

@@ -13,7 +13,7 @@ from reporter.sidecar.ending import (
     exit_code,
     linger_end,
 )
-from reporter.sidecar.loop import LoopOutcome
+from reporter.sidecar.publish import LoopOutcome
 from reporter.verdict.case import Case, Observation, Policy
 from reporter.verdict.condition import Attempt, Note, Standing
 from reporter.verdict.decide import Settled
@@ -43,7 +43,7 @@ def standing(row: str, status: str, *, final: bool = True) -> Standing:
 def test_a_verdict_that_was_written(row: str, status: str, codes: tuple[int, ...]) -> None:
     """By row, status and EXIT_POLICY."""
     found = tuple(
-        exit_code(LoopOutcome.FINAL, standing(row, status), policy) for policy in POLICIES
+        exit_code(LoopOutcome.FINAL, standing(row, status), policy, None) for policy in POLICIES
     )
 
     assert codes == found
@@ -77,15 +77,15 @@ def test_beside_the_verdict_of_another_index_its_own_decides(own, codes) -> None
 def test_an_end_without_a_verdict(outcome: LoopOutcome, code: int, policy: str) -> None:
     """Whatever the policy, and whatever stands on the Job from before."""
     assert (code, code) == (
-        exit_code(outcome, standing("R", "True"), policy),
-        exit_code(outcome, None, policy),
+        exit_code(outcome, standing("R", "True"), policy, None),
+        exit_code(outcome, None, policy, None),
     )
 
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_stopped_before_anything_was_written(policy: str) -> None:
     """There is no verdict to be good."""
-    assert 1 == exit_code(LoopOutcome.STOPPED, None, policy)
+    assert 1 == exit_code(LoopOutcome.STOPPED, None, policy, None)
 
 
 RUNS = observed((30, pod(running())))

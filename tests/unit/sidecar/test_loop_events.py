@@ -3,7 +3,7 @@
 import pytest
 
 from reporter.errors import Conflict, Forbidden, KubeError, Unavailable
-from reporter.sidecar.loop import LoopOutcome
+from reporter.sidecar.publish import LoopOutcome
 from reporter.verdict.condition import Statement
 from tests.unit.sidecar.loop_world import World, supersede
 

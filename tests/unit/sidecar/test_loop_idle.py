@@ -13,7 +13,7 @@ from reporter.errors import (
     NotFound,
     Unavailable,
 )
-from reporter.sidecar.loop import LoopOutcome
+from reporter.sidecar.publish import LoopOutcome
 from tests.unit.sidecar.loop_world import Object, World, stamp, supersede
 
 

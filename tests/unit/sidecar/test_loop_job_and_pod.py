@@ -7,7 +7,7 @@ import pytest
 
 from reporter.errors import Gone, NotFound, Unavailable
 from reporter.sidecar.inotify import DirectoryWatch
-from reporter.sidecar.loop import LoopOutcome
+from reporter.sidecar.publish import LoopOutcome
 from reporter.verdict.condition import Attempt, Statement
 from reporter.verdict.decide import Settled
 from reporter.verdict.facts import PodGone, PodNeverSeen, PodRefused, PodSeen, PodUnknown

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from reporter.sidecar.inotify import BURST, DirectoryWatch
-from reporter.sidecar.loop import LoopOutcome
+from reporter.sidecar.publish import LoopOutcome
 from tests.unit.sidecar.loop_world import World, rows
 
 # A result that becomes the verdict when the adapter has ended

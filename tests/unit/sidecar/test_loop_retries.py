@@ -3,7 +3,7 @@
 import pytest
 
 from reporter.errors import Conflict, Forbidden, InvalidRequest, Unavailable
-from reporter.sidecar.loop import LoopOutcome
+from reporter.sidecar.publish import LoopOutcome
 from reporter.verdict.facts import PodSeen, PodUnknown
 from reporter.verdict.pod import Names, read_pod
 from tests.unit.sidecar.loop_world import IMAGE, World, rows, running, stamp, waiting
@@ -124,6 +124,18 @@ def test_a_grace_period_that_is_known_when_it_is_over_and_a_job_that_is_not() ->
 
     assert LoopOutcome.GAVE_UP == world.run()
     assert (40.0, "GET") == world.requests[-1]
+
+
+def test_a_result_of_a_pod_that_was_never_shown_is_handed_over_and_not_written() -> None:
+    """An attempt that cannot say whose it is must not outrank one that can."""
+    world = World()
+    world.shown = PodUnknown()
+    world.at(1.0, world.result)
+    world.at(2.0, world.sigterm)
+
+    assert world.run(60) is None
+    assert [] == world.history
+    assert {"R"} == {report.row for _, report in world.withheld_at}
 
 
 def test_one_failure_long_after_the_wait_time_is_no_reason_to_give_up() -> None:

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from reporter.sidecar.loop import LoopOutcome
+from reporter.sidecar.publish import LoopOutcome
 from tests.unit.sidecar.loop_world import World, running, stamp, terminated, waiting
 
 

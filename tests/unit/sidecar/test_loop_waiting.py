@@ -1,6 +1,6 @@
 """When the loop reports an adapter that runs or does not start, on a clock of the test's own."""
 
-from reporter.sidecar.loop import LoopOutcome
+from reporter.sidecar.publish import LoopOutcome
 from tests.unit.sidecar.loop_world import IMAGE, World, rows, running, stamp, waiting
 
 # Row A

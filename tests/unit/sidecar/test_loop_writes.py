@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from reporter.errors import Unavailable
-from reporter.sidecar.loop import LoopOutcome
+from reporter.sidecar.publish import LoopOutcome
 from tests.unit.sidecar.loop_world import Object, World, rows
 
 NOTE = "status-reporter.io/Available"
@@ -201,10 +201,10 @@ def test_a_write_that_never_ends_leaves_the_time_to_tell_others() -> None:
 def test_a_write_under_way_at_sigterm_may_go_on_until_shortly_before_the_end() -> None:
     """1.5 s are left for a new try; nothing is known before the first look."""
     world = World("classic")
-    assert float("-inf") == world.loop.write_end
+    assert float("-inf") == world.loop.time.write_end
     world.run(5)
-    assert float("-inf") == world.loop.write_end
+    assert float("-inf") == world.loop.time.write_end
     world.at(10.0, world.sigterm)
     world.run(11)
 
-    assert 10.0 + 28.0 - 1.5 == world.loop.write_end
+    assert 10.0 + 28.0 - 1.5 == world.loop.time.write_end

@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from reporter import errors
 from reporter.sidecar import metrics
-from reporter.sidecar.files import LookOutcome
+from reporter.sidecar.files import ReadOutcome
 from tests.promtool import promtool
 
 OPENMETRICS = (
@@ -172,7 +172,7 @@ def test_every_class_of_api_failure_has_its_label():
 
 def test_every_outcome_of_a_look_at_the_file_has_its_label():
     """What the source says is what is counted."""
-    assert set(get_args(LookOutcome)) == set(metrics.READS)
+    assert set(get_args(ReadOutcome)) == set(metrics.READS)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from reporter.sidecar.pace import FIRST_PATIENCE, PAUSE, Pace
 from reporter.verdict.case import Observation
 from reporter.verdict.condition import TEXT_PAUSE
 from reporter.verdict.facts import FileAbsent, PodUnknown
-from reporter.verdict.memory import Memory
+from reporter.verdict.history import History
 
 START = 100.0
 
@@ -17,7 +17,7 @@ def at(now: float, stopping_since: float | None = None) -> Observation:
         now=now,
         pod=PodUnknown(),
         file=FileAbsent(),
-        memory=Memory(waiting_since=START, waiting_since_at=0.0),
+        history=History(waiting_since=START, waiting_since_at=0.0),
         job=None,
         stopping_since=stopping_since,
     )
@@ -133,6 +133,7 @@ def test_a_final_verdict_and_sigterm_cut_one_back_off_short_and_no_second(by: di
     stopping = by.get("stopping_since")
 
     def due(now: float) -> bool:
+        pace.hurry(at(now, stopping), final="final" in by)
         return pace.due(at(now, stopping), final="final" in by)
 
     assert not pace.due(at(START + 1))

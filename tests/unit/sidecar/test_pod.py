@@ -114,7 +114,7 @@ def test_the_watch_needs_no_get(watching: Subject) -> None:
 
     assert 3 == exit_code(watching)
     assert 0 == watching.api.gets
-    assert NEVER == watching.source.next_look()
+    assert NEVER == watching.source.next_request()
 
 
 def test_an_older_answer_does_not_replace_a_newer_event(watching: Subject) -> None:
@@ -141,7 +141,7 @@ def test_a_pod_that_is_deleted_is_gone_for_good(watching: Subject) -> None:
 
     assert isinstance(look, PodGone)
     assert 0 == watching.api.gets
-    assert NEVER == watching.source.next_look()
+    assert NEVER == watching.source.next_request()
 
 
 def test_a_successor_of_the_same_name_is_not_our_pod(watching: Subject) -> None:
@@ -159,7 +159,7 @@ def test_a_pod_that_a_get_does_not_find_is_gone(watching: Subject) -> None:
 def test_a_pod_that_nobody_ever_saw(subject: Subject) -> None:
     """404, and asked again later: it may be late."""
     assert isinstance(subject.source.look(), PodNeverSeen)
-    assert subject.source.next_look() < NEVER
+    assert subject.source.next_request() < NEVER
     subject.api.answer = pod(10)
 
     assert isinstance(subject.source.look(fresh=True), PodSeen)
@@ -216,7 +216,7 @@ def test_a_pod_that_stays_refused_is_asked_for_once_a_minute(subject: Subject) -
     for _ in range(8):
         before = time.monotonic()
         subject.source.look(fresh=True)
-        pauses.append(round(subject.source.next_look() - before, -1))
+        pauses.append(round(subject.source.next_request() - before, -1))
 
     assert [10, 20, 30, 40, 50, 60, 60, 60] == pauses
 
@@ -256,11 +256,11 @@ def test_a_server_that_asks_for_time_is_given_it(subject: Subject) -> None:
     """Retry-After is a floor for the next GET."""
     subject.api.answer = Unavailable("busy", retry_after=25.0)
     subject.source.look()
-    first = subject.source.next_look()
+    first = subject.source.next_request()
     subject.api.answer = Unavailable("busy")
     subject.source.look(fresh=True)
 
-    assert first - subject.source.next_look() > 15.0
+    assert first - subject.source.next_request() > 15.0
 
 
 def test_a_broken_watch_asks_for_a_get_at_once(watching: Subject) -> None:
@@ -268,7 +268,7 @@ def test_a_broken_watch_asks_for_a_get_at_once(watching: Subject) -> None:
     watching.api.answer = pod(11, code=3)
     watching.tell(Unavailable("reset"))
 
-    assert 0.0 == watching.source.next_look()
+    assert 0.0 == watching.source.next_request()
     assert 3 == exit_code(watching)
     assert 1 == watching.api.gets
     assert [("watchPod", Unavailable)] == [(what, type(e)) for what, e in watching.failures]
@@ -297,15 +297,6 @@ def test_a_watch_that_lasted_is_opened_again_at_once(
 
     assert 4 == exit_code(watching)
     assert ([], 0, 3) == (pauses, watching.api.gets, watching.api.watches)
-
-
-def test_a_bookmark_without_the_pod_asks_for_a_get(subject: Subject) -> None:
-    """It ends the initial events: the Pod is not among them."""
-    subject.api.events.put(("BOOKMARK", {"kind": "Pod", "metadata": {"resourceVersion": "5"}}))
-    subject.source.start()
-    assert subject._woken.acquire(timeout=BOUND)
-
-    assert isinstance(subject.source.look(), PodNeverSeen)
 
 
 def test_closing_ends_a_watch_that_waits(watching: Subject) -> None:

@@ -25,11 +25,11 @@ from reporter.verdict.facts import (
     Running,
     Terminated,
 )
-from reporter.verdict.memory import Memory
+from reporter.verdict.history import History
 from reporter.verdict.rows import Report
 
 OBSERVATION = Observation(
-    now=0.0, pod=PodUnknown(), file=FileAbsent(), memory=Memory(0.0, 0.0), job=None
+    now=0.0, pod=PodUnknown(), file=FileAbsent(), history=History(0.0, 0.0), job=None
 )
 STATEMENT = Statement(
     report=Report("X", "False", "AdapterExitedWithError", "exited with code 1"),

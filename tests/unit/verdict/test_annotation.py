@@ -8,16 +8,16 @@ from jsonschema import Draft202012Validator
 
 from reporter.common.schema import load
 from reporter.verdict import rows
-from reporter.verdict.annotation import (
+from reporter.verdict.condition import (
     SIZE_LIMIT,
+    Attempt,
+    Note,
+    Statement,
     amend,
-    contradiction,
     decode_note,
-    encode_note,
-    evidence,
-    late,
+    encode_annotation,
 )
-from reporter.verdict.condition import Attempt, Note
+from reporter.verdict.evidence import contradiction, evidence, late
 from reporter.verdict.facts import (
     Blocker,
     Container,
@@ -33,7 +33,7 @@ from reporter.verdict.facts import (
     Terminated,
     Waiting,
 )
-from reporter.verdict.rows import REASONS, Report
+from reporter.verdict.rows import Report, Row
 from tests.situations import (
     LOOPING,
     LOST,
@@ -104,7 +104,7 @@ CROWDED = observed(
 
 def written(o, report=DONE, *, final=True, after=None, attempt=ATTEMPT):
     """The annotation's value, with what was added later."""
-    value = encode_note(attempt, report, evidence(o, at(o.now)), final=final)
+    value = encode_annotation(Statement(report, final, attempt, evidence(o, at(o.now)), 0.0))
     return value if after is None else amend(value, "after", after)
 
 
@@ -136,7 +136,7 @@ def test_the_schema_is_one():
 
     assert "https://status-reporter.io/schemas/verdict.v1.json" == SCHEMA["$id"]
     assert [[]] == [faults(json.dumps(example)) for example in SCHEMA["examples"]]
-    assert {"R", "X", *REASONS} == set(SCHEMA["properties"]["rule"]["enum"])
+    assert set(Row) == set(SCHEMA["properties"]["rule"]["enum"])
 
 
 @pytest.mark.parametrize("o", OBSERVED.values(), ids=OBSERVED.keys())
@@ -158,8 +158,8 @@ def test_the_annotation_to_the_letter():
         '"attempt":{"pod":"job-x7k2p","podUID":"pod-uid",'
         '"podCreatedAt":"2026-01-02T03:04:04Z","waitingSince":"2026-01-02T03:04:05Z",'
         '"adapterStartedAt":"2026-01-02T03:04:06Z","adapterRestarts":2},"evidence":{"file":{}}}'
-    ) == encode_note(
-        ATTEMPT, Report("A", "Unknown", "AdapterRunning", "m"), {"file": {}}, final=False
+    ) == encode_annotation(
+        Statement(Report("A", "Unknown", "AdapterRunning", "m"), False, ATTEMPT, {"file": {}}, 0.0)
     )
 
 

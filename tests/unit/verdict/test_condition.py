@@ -35,7 +35,8 @@ FAILED = Report("R", "False", "QuotaLow", "2 of 12 failed")
 
 def standing(report=RUNS, attempt=OURS, *, final=False):
     """What stands after that report of that attempt."""
-    note = None if attempt is None else Note(attempt, final, report.row)
+    said = (report.row, report.status, report.reason)
+    note = None if attempt is None else Note(attempt, final, *said)
     return Standing(
         Job(uid="job-uid"), "41", report.status, report.reason, report.message, EARLIER, note
     )
@@ -152,7 +153,7 @@ WORTH = {
         replace(standing(DONE, final=True), status="False"),
         DONE,
         True,
-        False,
+        True,
     ),
 }
 

@@ -9,7 +9,7 @@ from reporter.verdict.decide import decide, nothing_more
 from reporter.verdict.facts import (
     Blocker,
     Container,
-    FileUnread,
+    FileReadFailed,
     Form,
     Job,
     PodGone,
@@ -413,7 +413,7 @@ def test_the_next_look_is_when_time_alone_changes_the_verdict(expected, looks):
 
 # A file that cannot be read just now: what waits for it, and for how long.
 
-STALE = FileUnread("the file cannot be opened: stale file handle", None)
+STALE = FileReadFailed("the file cannot be opened: stale file handle", None)
 BROKEN = f"I! Failed to parse adapter result: {STALE.cause}"
 FINISHED = pod(ended(0))
 UNREAD = {
@@ -497,4 +497,4 @@ def test_the_file_of_a_run_that_ended_is_read_again_after_an_error():
     looping = again(LOOPING, restarts=0)
     o = observed((11, retried(ended(1)), STALE), (12, looping, STALE), (13, looping, valid(9)))
 
-    assert valid(9) == o.memory.last_run.file
+    assert valid(9) == o.history.last_run.file

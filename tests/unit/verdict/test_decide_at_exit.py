@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from reporter.verdict.annotation import evidence
 from reporter.verdict.case import Policy
+from reporter.verdict.evidence import evidence
 from reporter.verdict.facts import (
     Disruption,
     Form,

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from reporter.verdict.case import Case, Policy
+from reporter.verdict.case import NEVER, Case, Policy
 from reporter.verdict.decide import decide, nothing_more, restartable, stays
 from reporter.verdict.facts import (
     Form,
@@ -180,7 +180,7 @@ def test_the_time_after_sigterm(situation):
     """Seconds: may go on (`max(1.5 s, grace - 2 s)`), hears the adapter, asks the API."""
     expected, stopped, *looks = BUDGETS[situation]
     case = Case(observed(*looks, stopped=stopped), Policy())
-    moments = (case.stop_deadline, case.hear_until, case.poll_until)
+    moments = (case.stop_deadline, case.result_counts_until, case.cause_shown_by)
 
     assert expected == tuple(round(moment - stopped, 3) for moment in moments)
 
@@ -189,7 +189,7 @@ def test_before_sigterm_there_is_no_end():
     """No budget, nobody to hear out, nothing that says there is nothing more."""
     case = Case(observed((30, runs)), Policy())
 
-    assert (None, None, None) == (case.stop_deadline, case.hear_until, case.poll_until)
+    assert {NEVER} == {case.stop_deadline, case.result_counts_until, case.cause_shown_by}
     assert not nothing_more(case.o, Policy())
 
 
@@ -217,7 +217,7 @@ restarting = retried(running())
 )
 def test_how_long_a_deletion_under_on_failure_holds_writes_back(o, expected):
     """The Job controller may be ending the Job, and has yet to write so."""
-    assert (float("-inf") if expected is None else expected) == Case(o, Policy()).held_until
+    assert (float("-inf") if expected is None else expected) == Case(o, Policy()).no_write_before
 
 
 # When a classic reporter may end.

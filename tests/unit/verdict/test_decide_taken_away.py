@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from reporter.verdict.case import Case, Policy
-from reporter.verdict.decide import decide, interruption, nothing_more
+from reporter.verdict.decide import decide, nothing_more, why_taken_away
 from reporter.verdict.facts import (
     Blocker,
     Container,
@@ -311,7 +311,7 @@ def test_an_announced_disruption_is_under_way_with_the_deletion():
     o = observed((20, announced), stopped=20)
 
     assert PREEMPTED == said(observed((20, deleted(announced))))
-    assert ("-", None) == (said(o), interruption(Case(o, Policy())))
+    assert ("-", None) == (said(o), why_taken_away(Case(o, Policy())))
 
 
 # The back-off limit is used up: the extra run is thrown away, the last ended one is judged.

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from reporter.jobs.finding import last_event
-from reporter.verdict.condition import Attempt, build_event
+from reporter.verdict.condition import Attempt, Statement, build_event
 from reporter.verdict.rows import Report
 from tests.fakekube.events import created
 
@@ -25,9 +25,7 @@ def event(
 ):
     """The Event of a Job, checked as the API server checks it."""
     made = build_event(
-        report,
-        attempt,
-        now,
+        Statement(report, True, attempt, {}, now),
         namespace="space",
         job_name=job_name,
         job_uid="job-uid",

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from reporter.verdict.annotation import contradiction, evidence
+from reporter.verdict.evidence import contradiction, evidence
 from reporter.verdict.facts import (
     Blocker,
     Container,
@@ -102,7 +102,7 @@ def test_what_takes_a_pod_away():
             deadline=600.0,
             disruption=Disruption("Evicted", "low on memory"),
             blocker=blocker,
-            own_volume=True,
+            only_adapters_write=True,
         ),
         5,
     )

@@ -119,7 +119,7 @@ def classic(*others, volumes=(EMPTY,)):
 )
 def test_what_lies_there_comes_from_this_pods_regular_containers(spec, path, expected):
     """The volume of our own mount is an emptyDir that no other init container can write to."""
-    assert expected is read_pod({"spec": spec}, Names(results_path=path)).own_volume
+    assert expected is read_pod({"spec": spec}, Names(results_path=path)).only_adapters_write
 
 
 @pytest.mark.parametrize(
@@ -135,4 +135,4 @@ def test_what_lies_there_comes_from_this_pods_regular_containers(spec, path, exp
     ],
 )
 def test_a_volume_that_is_not_born_with_the_pod_may_be_shared(spec, expected):
-    assert expected is read_pod({"spec": spec}, Names(results_path=PATH)).shared_volume
+    assert expected is read_pod({"spec": spec}, Names(results_path=PATH)).not_empty_dir

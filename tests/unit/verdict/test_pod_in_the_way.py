@@ -288,7 +288,7 @@ def test_a_pod_in_full():
         form=Form.NATIVE,
         adapter=Container("adapter"),
         own_restart=RestartPolicy("Always"),
-        shared_volume=True,
+        not_empty_dir=True,
         deletion_requested_at=AT + 20,
         deletion_grace=10.0,
         grace=10.0,

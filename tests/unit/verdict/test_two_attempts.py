@@ -10,12 +10,14 @@ from typing import Any
 
 import pytest
 
-from reporter.verdict.annotation import decode_note, encode_note
 from reporter.verdict.condition import (
     Attempt,
     Owner,
     Standing,
+    Statement,
     build_patch,
+    decode_note,
+    encode_annotation,
     owner,
     read_standing,
     worth_writing,
@@ -88,7 +90,7 @@ def steps(job: Job, writer: Writer) -> Iterator[tuple[Job, Writer]]:
     if not worth_writing(standing, writer.attempt, report, final=final):
         yield job, replace(writer, says=tuple(rest))
         return
-    note = encode_note(writer.attempt, report, {}, final=final)
+    note = encode_annotation(Statement(report, final, writer.attempt, {}, 0.0))
     after = patched(job, build_patch(standing, "Available", report, note, at(30)))
     again = replace(writer, read=None)
     if after is None:

@@ -16,7 +16,7 @@ from reporter.verdict.facts import (
     Terminated,
     Waiting,
 )
-from reporter.verdict.memory import Memory, recall, remember
+from reporter.verdict.history import History, earlier_start, remember
 from reporter.verdict.not_starting import Trouble, trouble_of
 from tests.situations import (
     ABSENT,
@@ -35,12 +35,12 @@ from tests.situations import (
     valid,
 )
 
-NEW = Memory(waiting_since=0.0, waiting_since_at=at(0))
+NEW = History(waiting_since=0.0, waiting_since_at=at(0))
 
 
 def last_run(*looks):
     """What is remembered of the last ended run: (exit code, restarts before it, its file)."""
-    run = observed(*looks).memory.last_run
+    run = observed(*looks).history.last_run
     return None if run is None else (run.run.exit_code, run.restarts, run.file)
 
 
@@ -51,7 +51,7 @@ LAST = {
     "ended": ([(11, first, valid(9))], (1, 0, valid(9))),
     "ended, an old file": ([(11, first, valid(-5))], (1, 0, ABSENT)),
     "ended, a file older than its start on a volume of the Pod's own": (
-        [(11, replace(first, own_volume=True), valid(-5))],
+        [(11, replace(first, only_adapters_write=True), valid(-5))],
         (1, 0, valid(-5)),
     ),
     "ended after its deletion": ([(25, deleted(pod(ended(143, end=22))))], None),
@@ -99,9 +99,9 @@ def test_the_last_run_that_ended_by_itself(looks, expected):
     assert expected == last_run(*looks)
 
 
-def starts(*looks, memory=None):
+def starts(*looks, history=None):
     """The adapter's first start: (monotonic, epoch)."""
-    found = observed(*looks, memory=memory).memory
+    found = observed(*looks, history=history).history
     return found.first_started, found.first_started_at
 
 
@@ -152,7 +152,7 @@ def test_a_clock_stepped_before_the_first_look_does_not_use_up_the_wait(
     """The stamp seems an hour old; a sidecar that was never restarted knows better."""
     shown = pod(running(-3591), form=form, own_restarts=own_restarts)
 
-    assert expected == observed((9, shown)).memory.waiting_from
+    assert expected == observed((9, shown)).history.waiting_from
 
 
 def test_a_restart_of_the_reporter_that_shows_late_is_heard():
@@ -160,35 +160,37 @@ def test_a_restart_of_the_reporter_that_shows_late_is_heard():
     before = pod(running(-50), own_restarts=0)
     after = replace(before, own_restarts=1)
 
-    assert 0.0 == observed((1, before)).memory.waiting_from
-    assert -50.0 == observed((1, before), (3, after)).memory.waiting_from
+    assert 0.0 == observed((1, before)).history.waiting_from
+    assert -50.0 == observed((1, before), (3, after)).history.waiting_from
 
 
 def test_an_adapter_that_starts_later_is_given_its_time_from_there():
     """Also beside a reporter that was never restarted."""
-    assert 5.0 == observed((9, pod(running(5), own_restarts=0))).memory.waiting_from
+    assert 5.0 == observed((9, pod(running(5), own_restarts=0))).history.waiting_from
 
 
 def test_an_earlier_start_of_this_reporter_is_recalled():
     """A restarted reporter goes on with the anchors of the first one."""
-    memory = recall(NEW, now=2.0, wall=at(2), started_at=at(-50), waiting_at=at(-60))
+    history = earlier_start(NEW, now=2.0, wall=at(2), started_at=at(-50), waiting_at=at(-60))
 
-    assert (-60, at(-60)) == (memory.waiting_since, memory.waiting_since_at)
-    assert (-50, at(-50)) == (memory.first_started, memory.first_started_at)
+    assert (-60, at(-60)) == (history.waiting_since, history.waiting_since_at)
+    assert (-50, at(-50)) == (history.first_started, history.first_started_at)
 
 
 def test_what_is_recalled_never_moves_an_anchor_forward():
     """Recalled twice, late, or by a clock that was set back."""
-    memory = recall(NEW, now=2.0, wall=at(2), started_at=at(1), waiting_at=None)
+    history = earlier_start(NEW, now=2.0, wall=at(2), started_at=at(1), waiting_at=None)
 
-    assert memory == recall(memory, now=9.0, wall=at(9), started_at=at(5), waiting_at=at(3))
-    assert memory == recall(memory, now=9.0, wall=at(9), started_at=None, waiting_at=None)
+    assert history == earlier_start(
+        history, now=9.0, wall=at(9), started_at=at(5), waiting_at=at(3)
+    )
+    assert history == earlier_start(history, now=9.0, wall=at(9), started_at=None, waiting_at=None)
 
 
 def troubles(*looks):
     """The remembered trouble: (row, text, since)."""
-    memory = observed(*looks).memory
-    return memory.trouble and (memory.trouble.row, memory.trouble.text, memory.trouble_since)
+    history = observed(*looks).history
+    return history.trouble and (history.trouble.row, history.trouble.text, history.trouble_since)
 
 
 ERROR = pod(Waiting("ErrImagePull", "404"))
@@ -349,8 +351,8 @@ def test_what_keeps_the_adapter_from_starting(shown, expected):
 
 def availability(*looks):
     """Whether the API is away, and when it returned."""
-    memory = observed(*looks).memory
-    return memory.away, memory.returned
+    history = observed(*looks).history
+    return history.away, history.returned
 
 
 @pytest.mark.parametrize(
@@ -389,14 +391,14 @@ def test_outages(looks, expected):
 )
 def test_since_when_the_pod_is_taken_away(looks, expected):
     """The grace period is counted from when the deletion was first seen."""
-    assert expected == observed(*looks).memory.taken_away_since
+    assert expected == observed(*looks).history.taken_away_since
 
 
 def test_the_last_pod_is_kept_when_nothing_is_shown():
     """An attempt stays the attempt it was, also while the API is away."""
     known = pod(running())
 
-    assert known == observed((3, known), (5, PodUnknown()), (7, PodRefused())).memory.last_pod
+    assert known == observed((3, known), (5, PodUnknown()), (7, PodRefused())).history.last_pod
 
 
 def test_remembering_is_repeatable():

@@ -5,15 +5,15 @@ from dataclasses import replace
 import pytest
 
 from reporter.verdict.facts import (
+    FileBeforeStart,
     FileInvalid,
-    FirstLook,
     PodGone,
     PodNeverSeen,
     PodRefused,
     PodUnknown,
     Running,
 )
-from reporter.verdict.memory import Memory
+from reporter.verdict.history import History
 from tests.situations import (
     ABSENT,
     LOOPING,
@@ -68,46 +68,49 @@ WHOSE = {
     ),
     # the first run, on a volume that was born with the Pod: no earlier run can have left the file
     "own volume: two seconds before its start": (
-        [(9, pod(running(5), own_volume=True), valid(3))],
+        [(9, pod(running(5), only_adapters_write=True), valid(3))],
         True,
     ),
     "own volume: the clock was set back by a day": (
-        [(9, pod(ended(0, start=5), own_volume=True), valid(-86400))],
+        [(9, pod(ended(0, start=5), only_adapters_write=True), valid(-86400))],
         True,
     ),
     "own volume: not started yet, older than the Pod": (
-        [(9, pod(own_volume=True), valid(-9))],
+        [(9, pod(only_adapters_write=True), valid(-9))],
         True,
     ),
     "own volume: an invalid file, older": (
-        [(9, pod(running(5), own_volume=True), invalid(3))],
+        [(9, pod(running(5), only_adapters_write=True), invalid(3))],
         True,
     ),
     "own volume: command not found has written nothing": (
-        [(9, pod(START_ERROR, own_volume=True), valid(2))],
+        [(9, pod(START_ERROR, only_adapters_write=True), valid(2))],
         False,
     ),
     "own volume: command not found, in back-off": (
-        [(14, again(LOOPING, last=START_ERROR, restarts=0, own_volume=True), valid(9))],
+        [(14, again(LOOPING, last=START_ERROR, restarts=0, only_adapters_write=True), valid(9))],
         False,
     ),
     "own volume: in back-off after the first run": (
-        [(11, again(LOOPING, restarts=0, own_volume=True), valid(-9))],
+        [(11, again(LOOPING, restarts=0, only_adapters_write=True), valid(-9))],
         True,
     ),
     "own volume: the second run, the first one's file": (
-        [(21, again(running(20), own_volume=True), valid(9))],
+        [(21, again(running(20), only_adapters_write=True), valid(9))],
         False,
     ),
     "own volume: the second run, what came before it can no longer be seen": (
-        [(21, pod(running(20), restarts=1, own_volume=True), valid(9))],
+        [(21, pod(running(20), restarts=1, only_adapters_write=True), valid(9))],
         False,
     ),
     "own volume: an earlier run is shown, the restart is not counted": (
-        [(21, again(running(20), restarts=0, own_volume=True), valid(9))],
+        [(21, again(running(20), restarts=0, only_adapters_write=True), valid(9))],
         False,
     ),
-    "own volume: Pod gone": ([(9, PodGone(pod(running(5), own_volume=True)), valid(3))], True),
+    "own volume: Pod gone": (
+        [(9, PodGone(pod(running(5), only_adapters_write=True)), valid(3))],
+        True,
+    ),
     # the Pod or the adapter cannot be seen
     "Pod refused": ([(9, PodRefused(), valid(-9))], True),
     "Pod refused after a start was shown: its times decide": (
@@ -212,10 +215,10 @@ def on_shared_volume(*looks, before=None, at_second=0.5):
 
     `before` is what was there when the reporter began, in that second.
     """
-    start = FirstLook(before and before.identity, at(at_second))
-    memory = Memory(waiting_since=0.0, waiting_since_at=at(0), first_look=start)
-    shared = [(second, replace(shown, shared_volume=True), *file) for second, shown, *file in looks]
-    return observed(*shared, memory=memory).file != ABSENT
+    start = FileBeforeStart(before and before.identity, at(at_second))
+    history = History(waiting_since=0.0, waiting_since_at=at(0), file_before_start=start)
+    shared = [(second, replace(shown, not_empty_dir=True), *file) for second, shown, *file in looks]
+    return observed(*shared, history=history).file != ABSENT
 
 
 SHARED = {
@@ -262,7 +265,7 @@ def test_on_a_volume_that_outlives_the_pod_a_first_run_must_have_changed_the_fil
 
 
 def test_what_the_reporter_found_when_it_began_may_be_unknown():
-    shared = pod(running(5), shared_volume=True)
+    shared = pod(running(5), not_empty_dir=True)
 
     assert counts((9, shared, valid(6)))
     assert not counts((9, shared, valid(2)))
@@ -270,9 +273,11 @@ def test_what_the_reporter_found_when_it_began_may_be_unknown():
 
 def test_what_the_reporter_found_when_it_began_does_not_count_on_an_empty_dir():
     """Another init container mounts it writable: the times decide."""
-    memory = Memory(waiting_since=0.0, waiting_since_at=at(0), first_look=FirstLook(None, at(0.5)))
+    history = History(
+        waiting_since=0.0, waiting_since_at=at(0), file_before_start=FileBeforeStart(None, at(0.5))
+    )
 
-    assert ABSENT == observed((9, pod(running(5)), valid(2)), memory=memory).file
+    assert ABSENT == observed((9, pod(running(5)), valid(2)), history=history).file
 
 
 def test_no_file_is_nobodys():

@@ -1,19 +1,14 @@
-"""The annotation beside the condition: whose report it is, whether it is final, and the evidence.
+"""Evidence: every fact that a rule used, small enough for an annotation and a log line.
 
-Evidence is every fact that a rule used, small enough for an annotation and a log line.
-
-Published as `schemas/verdict.v1.schema.json`. Only the fields that decide who may write next are
-read back; an annotation that does not fit is treated as none.
+Published, with the rest of the annotation, as `schemas/verdict.v1.schema.json`; people read it.
 """
 
-import json
-from collections.abc import Mapping
 from typing import Any
 
-from reporter.common.objects import epoch, json_object, moment, number, section, stamp, text
+from reporter.common.objects import stamp
 from reporter.common.text import clean
 from reporter.verdict.case import Observation
-from reporter.verdict.condition import Attempt, Note
+from reporter.verdict.condition import known, stamp_of
 from reporter.verdict.facts import (
     Container,
     FileAbsent,
@@ -33,12 +28,9 @@ from reporter.verdict.facts import (
     Waiting,
     pod_of,
 )
-from reporter.verdict.rows import FALSE, TRUE, Report
+from reporter.verdict.rows import FALSE, TRUE, Row
 
-SIZE_LIMIT = 4096  # bytes
 TEXT_LIMIT = 160  # bytes of any text from outside
-AMENDMENTS = frozenset({"after", "late"})
-"""Members that are added later: how the adapter ended, and a result that came after the timeout."""
 _LOOKS = {
     PodUnknown: "unknown",
     PodRefused: "forbidden",
@@ -48,84 +40,10 @@ _LOOKS = {
 }
 
 
-def encode_note(
-    attempt: Attempt,
-    report: Report,
-    evidence: Mapping[str, Any],
-    *,
-    final: bool,
-) -> str:
-    """Return the annotation's value, at most 4 KiB.
-
-    Evidence that does not fit is left out, and that is said.
-    """
-    shown = {
-        "version": 1,
-        "final": final,
-        # The condition's own: what exports annotations and no conditions needs them here.
-        "status": report.status,
-        "reason": report.reason,
-        "rule": report.row,
-        "attempt": _known(
-            {
-                "pod": attempt.pod,
-                "podUID": attempt.pod_uid,
-                "podCreatedAt": _at(attempt.created_at),
-                "waitingSince": stamp(attempt.waiting_since_at),
-                "adapterStartedAt": _at(attempt.first_started_at),
-                "adapterRestarts": attempt.restarts,
-                "index": attempt.index,
-            }
-        ),
-        "evidence": dict(evidence),
-    }
-    return _fitting(shown)
-
-
-def amend(value: str, member: str, shown: Mapping[str, Any]) -> str:
-    """Return an annotation that `decode_note` can read, with a member of `AMENDMENTS` added."""
-    return _fitting(json.loads(value) | {member: dict(shown)})
-
-
-def decode_note(value: str) -> Note | None:
-    """Read an annotation back; nothing for one that is absent or does not fit."""
-    shown = json_object(value) or {}
-    attempt = section(shown, "attempt")
-    since = moment(attempt, "waitingSince")
-    final = shown.get("final")
-    if not isinstance(final, bool) or not text(attempt, "pod") or since is None:
-        return None
-    return Note(
-        Attempt(
-            pod=text(attempt, "pod"),
-            pod_uid=text(attempt, "podUID"),
-            created_at=epoch(text(attempt, "podCreatedAt")),
-            waiting_since_at=since,
-            first_started_at=epoch(text(attempt, "adapterStartedAt")),
-            restarts=number(attempt, "adapterRestarts") or 0,
-            index=number(attempt, "index"),
-        ),
-        final=final,
-        row=text(shown, "rule"),
-        status=text(shown, "status"),
-        reason=text(shown, "reason"),
-        ended=text(section(shown, "evidence", "adapter"), "state") == "terminated",
-        amended=not AMENDMENTS.isdisjoint(shown),
-    )
-
-
-def _fitting(shown: dict[str, Any]) -> str:
-    value = _compact(shown)
-    if len(value.encode(errors="replace")) > SIZE_LIMIT:
-        seen = text(section(shown, "evidence"), "observedAt")
-        value = _compact(shown | {"evidence": {"observedAt": seen, "omitted": True}})
-    return value
-
-
 def evidence(o: Observation, wall: float) -> dict[str, Any]:
     """Return the facts of an observation as JSON values.
 
-    `wall` is the time of the look in epoch seconds.
+    `wall` is right after the look, in epoch seconds.
     """
     pod = pod_of(o.pod)
     shown: dict[str, Any] = {
@@ -141,15 +59,15 @@ def evidence(o: Observation, wall: float) -> dict[str, Any]:
             shown["adapter"] = shown_container(pod.adapter)
     if o.job is not None:
         job = {
-            "startedAt": _at(o.job.started_at),
+            "startedAt": stamp_of(o.job.started_at),
             "activeDeadlineSeconds": o.job.deadline,
             "suspended": o.job.suspended or None,
             "deleting": o.job.deleting or None,
             "failure": _text(o.job.failure),
         }
-        shown["job"] = _known(job)
+        shown["job"] = known(job)
     shown |= _remembered(o)
-    shown["waitedSeconds"] = round(max(0.0, o.now - o.memory.waiting_from), 3)
+    shown["waitedSeconds"] = round(max(0.0, o.now - o.history.waiting_from), 3)
     if o.stopping_since is not None:
         shown["stoppedForSeconds"] = round(max(0.0, o.now - o.stopping_since), 3)
     return shown
@@ -158,30 +76,30 @@ def evidence(o: Observation, wall: float) -> dict[str, Any]:
 def _remembered(o: Observation) -> dict[str, Any]:
     """Return what rules use and the API no longer shows: a deletion removes `lastState`."""
     shown: dict[str, Any] = {}
-    pod, memory = pod_of(o.pod), o.memory
+    pod, history = pod_of(o.pod), o.history
     adapter = pod.adapter if pod else None
-    ended = memory.last_run
+    ended = history.last_run
     if ended is not None and (adapter is None or ended.run not in {adapter.state, adapter.last}):
         run = {"restarts": ended.restarts, **_run(ended.run), "file": _file(ended.file)["state"]}
         if isinstance(ended.file, FileValid):
             run["resultReason"] = _text(ended.file.result.reason)
         shown["lastEndedRun"] = run
-    if memory.trouble is not None:
-        seconds = round(max(0.0, o.now - memory.trouble_since), 3)
-        shown["trouble"] = {"rule": memory.trouble.row, "forSeconds": seconds}
+    if history.trouble is not None:
+        seconds = round(max(0.0, o.now - history.trouble_since), 3)
+        shown["trouble"] = {"rule": history.trouble.row, "forSeconds": seconds}
     return shown
 
 
 def contradiction(row: str, status: str, ended: Terminated) -> dict[str, Any] | None:
     """Return how the end of the adapter contradicts a good verdict given before, if it does."""
-    if row != "R" or status != TRUE or (ended.exit_code == 0 and not ended.out_of_memory):
+    if row != Row.RESULT or status != TRUE or (ended.exit_code == 0 and not ended.out_of_memory):
         return None
     return _run(ended)
 
 
 def late(result: ResultPayload, wall: float) -> dict[str, Any]:
-    """Return a result that came after the timeout; `wall` is the time of the look."""
-    return _known(
+    """Return a result that came after the timeout; `wall` is right after the look."""
+    return known(
         {
             "observedAt": stamp(wall),
             "status": TRUE if result.success else FALSE,
@@ -195,7 +113,7 @@ def _file(look: ResultLook) -> dict[str, Any]:
     if isinstance(look, FileAbsent):
         return {"state": "absent"}
     if isinstance(look, FileInvalid):
-        shown = _known({"state": "invalid", "cause": _text(look.cause)})
+        shown = known({"state": "invalid", "cause": _text(look.cause)})
     else:
         shown = {"state": "valid", "resultReason": _text(look.result.reason)}
     identity = look.identity
@@ -212,22 +130,22 @@ def _searched(searched: Searched | None) -> dict[str, Any]:
     if searched is None:
         return {}
     found = [name for name in map(_text, searched.found) if name]
-    return _known({"path": _text(searched.path), "beside": found or None})
+    return known({"path": _text(searched.path), "beside": found or None})
 
 
 def _pod(pod: Pod) -> dict[str, Any]:
     disruption = f"{pod.disruption.reason}: {pod.disruption.message}" if pod.disruption else ""
     blocker = pod.blocker.container if pod.blocker else None
-    return _known(
+    return known(
         {
             "phase": _text(pod.phase),
             "reason": _text(pod.reason),
             "restartPolicy": _text(pod.restart.policy),
             "form": pod.form.value if pod.form else None,
-            "ownVolume": pod.own_volume or None,
-            "sharedVolume": pod.shared_volume or None,
-            "deletionRequestedAt": _at(pod.deletion_requested_at),
-            "failingAt": _at(pod.failing_at),
+            "ownVolume": pod.only_adapters_write or None,
+            "sharedVolume": pod.not_empty_dir or None,
+            "deletionRequestedAt": stamp_of(pod.deletion_requested_at),
+            "failingAt": stamp_of(pod.failing_at),
             "activeDeadlineSeconds": pod.deadline,
             "disruption": _text(disruption),
             "misfit": _text(pod.misfit),
@@ -241,27 +159,27 @@ def shown_container(container: Container) -> dict[str, Any]:
     shown = {"container": _text(container.name), "restarts": container.restarts}
     match container.state:
         case Running(started_at):
-            shown |= {"state": "running", "startedAt": _at(started_at)}
+            shown |= {"state": "running", "startedAt": stamp_of(started_at)}
         case Waiting(reason, message):
             shown |= {"state": "waiting", "reason": _text(reason), "message": _text(message)}
         case ended:
             shown |= {"state": "terminated", **_run(ended)}
     if container.last is not None:
         shown["last"] = _run(container.last)
-    return _known(shown)
+    return known(shown)
 
 
 def _run(run: Terminated) -> dict[str, Any]:
     # SIGKILL from the kernel's OOM killer can reach the API without the word for it.
     suspicious = run.exit_code == 137 and not run.out_of_memory
-    return _known(
+    return known(
         {
             "exitCode": run.exit_code,
             "reason": _text(run.reason),
             "message": _text(run.message),
             "signal": run.signal or None,
-            "startedAt": _at(run.started_at),
-            "finishedAt": _at(run.finished_at),
+            "startedAt": stamp_of(run.started_at),
+            "finishedAt": stamp_of(run.finished_at),
             "maybeOutOfMemory": suspicious or None,
         }
     )
@@ -269,18 +187,6 @@ def _run(run: Terminated) -> dict[str, Any]:
 
 def _text(value: str) -> str:
     return clean(value, TEXT_LIMIT)
-
-
-def _known(shown: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in shown.items() if value not in (None, "")}
-
-
-def _at(at: float | None) -> str | None:
-    return None if at is None else stamp(at)
-
-
-def _compact(value: Mapping[str, Any]) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 def _nanoseconds(at: int) -> str:
