@@ -79,7 +79,7 @@ class Launcher:
         self._clock, self._now = now.clock, now
         self._uploading, self._close = uploading, close
         self._forget_key, self._key_kept = forget_key, True
-        self._lost = False
+        self._own_mark, self._lost = hashlib.sha256(ca).hexdigest(), False
         self._changed = asyncio.Event()
         self._logs = LogCollection(logs, self._changed.set)
         self._memory = Memory()
@@ -107,16 +107,12 @@ class Launcher:
     async def _owner(self, kube: Kube) -> Mapping[str, Any] | None:
         """Return the reference to the run's ConfigMap, which owns all that is made.
 
-        Nothing where all is decided and it is not to be seen. Who starts the plugins is noted there
-        first: when all is removed nothing else tells an aggregator without its state that they ran.
+        Nothing where all is decided and it is not to be seen.
         """
         name, failures, gone_at, since = self._plan.run, 0, math.inf, self._now()
         while True:
             try:
                 found = View(await kube.get("ConfigMap", name))
-                ours = hashlib.sha256(self._ca).hexdigest()
-                if not (noted := text(found.annotations, STARTED_BY)):
-                    await kube.annotate("ConfigMap", name, **{STARTED_BY: ours})
             except KubeError as error:
                 failures += 1
                 self._troubles = [LauncherTrouble(since, f"{READING_OWNER}: {error}")]
@@ -133,7 +129,7 @@ class Launcher:
                 await asyncio.sleep(delay or 0.0)
                 continue
             self._troubles = []
-            self._lost = noted not in {"", ours}
+            self._lost = text(found.annotations, STARTED_BY) not in {"", self._own_mark}
             return {"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": found.uid}
 
     async def _fail_what_has_not_started(self, name: str) -> None:
@@ -304,7 +300,9 @@ class Launcher:
                 due = _BUSY
         for name in decision.delete_secrets:
             requests.delete_secret(name)
-        if decision.begin:
+        if decision.begin and not requests.marked:
+            requests.mark(self._own_mark)
+        elif decision.begin:
             await self._store.begin_launching()
             self._log.info("Launching started", expected=len(self._plan.keys))
             self._changed.set()

@@ -220,6 +220,11 @@ class Mirror(Generic[Seen]):
                 self._post(self._hear, time.monotonic())
                 continue
             seen = None if event == "DELETED" else self._read(each)
+            if seen is None and event != "DELETED":
+                self._post(
+                    self._hear, time.monotonic()
+                )  # somebody has changed it: it is no less there
+                continue
             self._post(self._change, _name(each), seen, time.monotonic())
         if time.monotonic() - began < _BRIEF and not self._anew:
             self._stop.wait(_BRIEF)

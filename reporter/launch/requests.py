@@ -20,7 +20,15 @@ from typing import Any, TypeVar
 
 from reporter.common.objects import section, text
 from reporter.common.retry import next_delay
-from reporter.errors import AlreadyExists, Conflict, Denied, InvalidRequest, KubeError, NotFound
+from reporter.errors import (
+    AlreadyExists,
+    Conflict,
+    Denied,
+    Forbidden,
+    InvalidRequest,
+    KubeError,
+    NotFound,
+)
 from reporter.kube.api import WARN, KubeApi
 from reporter.launch.job import certificate_holder, job, secret
 from reporter.launch.mirror import Mirror
@@ -28,7 +36,7 @@ from reporter.launch.seen import SeenJob, owner_of, read_job
 from reporter.launch.world import Denial, Run
 from reporter.pki.issuing import CertificateError, Pair
 from reporter.run.clock import RunClock
-from reporter.run.names import entry_name
+from reporter.run.names import STARTED_BY, entry_name
 from reporter.run.plan import Key
 from reporter.run.spec import RunLocation
 from reporter.run.state import LauncherTrouble
@@ -41,6 +49,7 @@ LONGEST_BACK_OFF = 30.0  # seconds
 READING_OWNER = "reading the run's ConfigMap"
 _AGAIN = 30.0  # seconds after which what was done is done again: a watch has shown it long before
 _CHECK = 30.0  # seconds between two looks at what Pods wait for
+_MARKING = "marking the run's ConfigMap"
 _MAKING = "making Secrets"
 _DELETING = "deleting Secrets"
 
@@ -139,10 +148,19 @@ class Requests:
         self._looked_for: set[tuple[str, str]] = set()
         self._done_at: dict[tuple[str, str], float] = {}
         self._fault: BaseException | None = None
+        self.marked = False
+        """Whether it stands on the ConfigMap who starts the plugins, or cannot."""
         self.denied: dict[str, Denial] = {}
         """By the names of Jobs, why there will be none."""
 
     # -- what is wanted --------------------------------------------------------------------------
+
+    def mark(self, mark: str) -> None:
+        """Note on the run's ConfigMap who starts its plugins.
+
+        When all is removed nothing else tells an aggregator without its state that they ran.
+        """
+        self._begin(_MARKING, self._run.name, lambda: self._mark(mark))
 
     def create(self, key: Key) -> None:
         """Make the entry's Job, and its Secret before, unless it is there meanwhile."""
@@ -271,6 +289,13 @@ class Requests:
         plugin = self._run.plan.plugin(key.plugin)
         assert plugin is not None
         return certificate_holder(plugin, key)
+
+    async def _mark(self, mark: str) -> None:
+        try:
+            await self._kube.annotate("ConfigMap", self._run.name, **{STARTED_BY: mark})
+        except (Forbidden, InvalidRequest) as error:
+            self._tell(_MARKING, str(error))  # a run without the mark is better than none
+        self.marked = True
 
     async def _create(self, key: Key, name: str) -> None:
         if not self._wanted(key):

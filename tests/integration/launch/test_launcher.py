@@ -262,6 +262,47 @@ async def test_nothing_starts_again_when_the_state_is_lost_after_the_end(
 
 
 @on_loop
+async def test_a_pod_whose_label_somebody_changes_is_still_there(one: World) -> None:
+    """Its plugin runs on: it was not deleted."""
+    one.passes = lambda key: False
+    async with one.begun():
+        await one.until(lambda: one.entry(CHECK).started_at is not None)
+        (name,) = one.names("Pod")
+        other = {"status-reporter.io/plugin": "other"}
+        one.fake.update_pod(name, lambda pod: pod["metadata"]["labels"].update(other))
+        # A later event of the same watch has been seen, and what was decided from both.
+        one.fake.update_pod(name, lambda pod: pod["metadata"]["labels"].update({"a": "b"}))
+        for _ in range(5):
+            one.launcher._changed.set()
+            await asyncio.sleep(0.3)
+        assert one.entry(CHECK).record is None
+
+
+@on_loop
+async def test_the_right_to_mark_the_config_map_is_missing(world: World) -> None:
+    """As in a cluster whose policies forbid it: the run goes on without the mark."""
+    world.fake.fail(Answer(403), method="PATCH", path=f"/configmaps/{RUN}")
+    async with world.begun():
+        await world.until(lambda: world.launcher.through)
+        assert {State.COMPLETE} == {world.entry(key).state for key in ALL}
+
+
+@on_loop
+async def test_nothing_is_lost_when_nothing_was_started(world: World, tmp_path: Path) -> None:
+    """An aggregator without a volume was evicted before it could begin."""
+    world.fake.fail(Answer(500), method="GET", path="/jobs", times=None)
+    async with world.begun():
+        await world.until(lambda: degraded(world))
+    world.fake.clear_faults()
+    world.folder = tmp_path / "another volume"
+    world.folder.mkdir()
+
+    async with world.begun():
+        await world.until(lambda: world.launcher.through)
+        assert {State.COMPLETE} == {world.entry(key).state for key in ALL}
+
+
+@on_loop
 async def test_the_config_map_comes_late(world: World) -> None:
     """Without it nothing can be owned, so nothing is made; it is named."""
     made = world.fake.store.delete("ConfigMap", "default", RUN)
