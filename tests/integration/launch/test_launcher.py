@@ -262,19 +262,21 @@ async def test_nothing_starts_again_when_the_state_is_lost_after_the_end(
 
 
 @on_loop
-async def test_a_pod_whose_label_somebody_changes_is_still_there(one: World) -> None:
+async def test_a_pod_whose_label_somebody_changes_is_still_there(
+    one: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its plugin runs on: it was not deleted."""
+    monkeypatch.setattr("reporter.launch.situation.SETTLE", 0.0)
     one.passes = lambda key: False
     async with one.begun():
         await one.until(lambda: one.entry(CHECK).started_at is not None)
         (name,) = one.names("Pod")
         other = {"status-reporter.io/plugin": "other"}
         one.fake.update_pod(name, lambda pod: pod["metadata"]["labels"].update(other))
-        # A later event of the same watch has been seen, and what was decided from both.
-        one.fake.update_pod(name, lambda pod: pod["metadata"]["labels"].update({"a": "b"}))
         for _ in range(5):
+            looked = one.launcher._memory
             one.launcher._changed.set()
-            await asyncio.sleep(0.3)
+            await one.until(lambda before=looked: one.launcher._memory is not before)
         assert one.entry(CHECK).record is None
 
 
