@@ -157,6 +157,7 @@ class Document:
                 merged += value.value if isinstance(value, SequenceNode) else [value]
                 continue
             if name in taken:
+                self._spend()
                 continue
             self._lines[(*place, name)] = self.before + key.start_mark.line + 1
             if key.tag == _MERGE:

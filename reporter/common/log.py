@@ -145,8 +145,16 @@ def _json(logger: Any, method: str, event: Event) -> str:
     try:
         line = _render(logger, method, event)
     except Exception:
-        # NaN, a cycle, a key that is no string.
-        line = _render(logger, method, {str(key): _text(each) for key, each in event.items()})
+        # NaN, a cycle, a key that is no string: find the culprit and keep the rest.
+        plain: Event = {}
+        for key, value in event.items():
+            try:
+                _render(logger, method, {"": value})
+            except Exception:
+                plain[str(key)] = _text(value)
+            else:
+                plain[str(key)] = value
+        line = _render(logger, method, plain)
     return cast("str", line)
 
 

@@ -83,7 +83,9 @@ def _hinted(document: Document, mistakes: Sequence[Mistake]) -> Iterator[Mistake
     lines = document.text.split("\n") if mistakes else []
     for each in mistakes:
         whole = document.value is None
-        text = document.text if whole else lines[each.line - document.before - 1]
+        at = each.line - document.before - 1
+        # The loader also counts other line breaks than these.
+        text = document.text if whole else "".join(lines[at : at + 1])
         yield replace(each, text=each.text + template_hint(text))
 
 

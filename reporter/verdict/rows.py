@@ -42,6 +42,8 @@ class Row(StrEnum):
         row._value_, row.reason = letter, reason
         return row
 
+    __repr__ = str.__repr__  # what a person reads in the log on a terminal
+
     RESULT = "R"  # a valid result file: True or False, reason and message are the adapter's
     OUT_OF_MEMORY = "O", "AdapterOOMKilled"  # False: the kubelet says why the adapter was killed
     INVALID_RESULT = "I", "InvalidResultFormat"  # False: what lies there is no result

@@ -13,6 +13,8 @@ BOMB = "a: &a [1,1,1,1,1,1,1,1,1,1]\n" + "".join(
 MERGES = "k0: &a0 {}\n" + "".join(
     f"k{at}: &a{at} {{<<: [*a{at - 1}, *a{at - 1}]}}\n" for at in range(1, 64)
 )
+_KEYS = "".join(f"  k{at}: 1\n" for at in range(1_000))
+AGAIN = f"a: &a\n{_KEYS}b:\n  <<: [{','.join(['*a'] * 1_000)}]\n"
 DEEP = "nested more than 100 levels deep"
 
 
@@ -138,6 +140,7 @@ def test_a_mistake_in_a_document(text, value, why):
         pytest.param("[" * 200 + "]" * 200, f"1: {DEEP}", id="deep"),
         pytest.param("- " * 50_000, f"1: {DEEP}", id="too deep for the stack"),
         pytest.param(BOMB, f"1: more than {MOST} values", id="a million by aliases"),
+        pytest.param(AGAIN, f"1: more than {MOST} values", id="the same keys merged in again"),
         pytest.param(MERGES, f"1: more than {MOST} values", id="merges of merges"),
     ],
 )

@@ -106,6 +106,11 @@ HELM = " (is this a Helm template? Use the output of `helm template`)"
         pytest.param(
             f"{HEAD}a: '{{{{x}}}}'\na: 1\n", "4: a: appears more than once", id="in another line"
         ),
+        pytest.param(
+            f"# by\u2028\n{HEAD}a: 0\na: 1\n",
+            "6: a: appears more than once",
+            id="behind a line break that is none elsewhere",
+        ),
         pytest.param("a: 1\nb: \xff", "2: not UTF-8", id="text in another encoding"),
         pytest.param(HEAD + "#" * MAX_BYTES, f"1: larger than {MAX_BYTES} bytes", id="too large"),
     ],

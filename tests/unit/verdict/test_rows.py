@@ -18,6 +18,12 @@ from tests.situations import BAD, GOOD, valid
 
 LONG = "ä" * 2000
 
+
+def test_a_row_is_its_letter_wherever_it_is_shown():
+    """Also where the log is for people."""
+    assert ("R", "'R'", "R") == (f"{rows.Row.RESULT}", repr(rows.Row.RESULT), str(rows.Row.RESULT))
+
+
 EXACT = {
     "R, success": (rows.result(GOOD), "R True AllChecked: 12 of 12"),
     "R, failure": (rows.result(BAD), "R False QuotaLow: 2 of 12 failed"),
