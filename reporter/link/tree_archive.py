@@ -11,7 +11,7 @@ import stat
 import tarfile
 import tempfile
 import zlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import BinaryIO, cast
@@ -108,23 +108,32 @@ def _members(root: Path, exclude: Collection[str]) -> Iterator[Member]:
     """Yield what is below a directory, each with its content (nothing for a directory)."""
     directory = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        for place, folders, files, opened in os.fwalk(".", onerror=_unless_gone, dir_fd=directory):
-            here = f"{place}/".removeprefix("./")
-            if here:
-                yield _member(here.rstrip("/"), os.fstat(opened)), None
-            if here.count("/") > _DEEPEST:
-                raise OSError(f"more than {_DEEPEST} nested directories: {here}")
-            folders[:] = [name for name in sorted(folders) if f"{root}/{here}{name}" not in exclude]
-            for name in sorted(files):
-                if f"{root}/{here}{name}" not in exclude:
-                    yield from _file(name, here + name, opened)
+        yield from _below(directory, "", lambda relative: f"{root}/{relative}" in exclude)
     finally:
         os.close(directory)
 
 
-def _unless_gone(error: OSError) -> None:
-    if not isinstance(error, FileNotFoundError):
-        raise OSError(error.errno, f"{error.strerror}: {error.filename}") from None
+def _below(directory: int, here: str, excluded: Callable[[str], bool]) -> Iterator[Member]:
+    if here.count("/") > _DEEPEST:
+        raise OSError(f"more than {_DEEPEST} nested directories: {here}")
+    for name in sorted(os.listdir(directory)):
+        relative = here + name
+        if excluded(relative):
+            continue
+        try:
+            opened = os.open(name, _READ | os.O_DIRECTORY, dir_fd=directory)
+        except FileNotFoundError:
+            continue
+        except NotADirectoryError:  # a link to one, too
+            yield from _file(name, relative, directory)
+            continue
+        except OSError as error:
+            raise OSError(error.errno, f"{error.strerror}: {relative}") from None
+        try:
+            yield _member(relative, os.fstat(opened)), None
+            yield from _below(opened, f"{relative}/", excluded)
+        finally:
+            os.close(opened)
 
 
 def _file(name: str, relative: str, directory: int) -> Iterator[Member]:

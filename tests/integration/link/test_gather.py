@@ -210,6 +210,27 @@ def test_a_directory_that_only_its_plugin_can_write(
     assert {"a.txt": b"a"} == members(put.body)
 
 
+def test_a_link_to_a_directory_that_the_worker_may_not_enter(world: World, tmp_path: Path) -> None:
+    """Links are left out, wherever they lead."""
+    (tmp_path / "closed").mkdir(mode=0o700)
+    (world.results / "out").mkdir()
+    (world.results / "out/a.txt").write_bytes(b"a")
+    (world.results / "out/home").symlink_to(tmp_path / "closed")
+    world.results.chmod(0o777)
+    for above in list(world.results.parents)[:-2]:
+        above.chmod(0o755)
+    world.done(world.results / "out")
+    world.config()
+    import_module("reporter.link.tree_archive")
+    (tmp_path / "closed").chmod(0o000)
+
+    with unprivileged():
+        world.gather()
+
+    (put,) = world.puts
+    assert {"a.txt": b"a"} == members(put.body)
+
+
 def test_a_directory_behind_a_link_of_the_mount(world: World, tmp_path: Path) -> None:
     """W4: the done file is left out by its full path, whatever way leads to it."""
     (tmp_path / "link").symlink_to(world.results)
