@@ -14,6 +14,7 @@ from reporter.run.pod_status import (
     read_status,
 )
 
+_MOST_PODS = 500  # those of an aggregator that was evicted again and again stay
 DEFAULT_POD = "sonobuoy"
 """The aggregator's Pod where none is labelled as one."""
 
@@ -22,7 +23,7 @@ class PodsApi(Protocol):
     """The two calls made here."""
 
     def list_pods(
-        self, namespace: str | None, label_selector: str, *, timeout: float = ...
+        self, namespace: str | None, label_selector: str, *, limit: int = ..., timeout: float = ...
     ) -> list[dict[str, Any]]:
         """Return the Pods with that label, of all namespaces for None. Raises KubeError."""
 
@@ -41,7 +42,8 @@ def find_aggregator(
     """
     for name, value in LABELS[:1] if run else LABELS:
         wanted = f"{name}={value}" + (f",{selector(run)}" if run else "")
-        pods: Sequence[Mapping[str, Any]] = api.list_pods(namespace, wanted, timeout=timeout)
+        pods: Sequence[Mapping[str, Any]]
+        pods = api.list_pods(namespace, wanted, limit=_MOST_PODS, timeout=timeout)
         picked = pick_pod(newest_first(pods)[:1] if run else pods)
         if picked.pod is not None:
             return picked.pod, picked.warning
