@@ -11,9 +11,9 @@ from reporter.run.view import ReadOutcome
 if TYPE_CHECKING:
     from reporter.kube.api import KubeApi
 
+_MOST_PODS = 500  # those of an aggregator that was evicted again and again stay
 DEFAULT_POD = "sonobuoy"
 """The aggregator's Pod where none is labelled as one."""
-_MOST_PODS = 10  # each may carry 256 KiB of annotations
 
 
 def find_aggregator(

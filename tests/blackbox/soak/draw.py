@@ -133,7 +133,8 @@ def draw(seed: str, number: int) -> Plan:
         lives, backoff = tuple(replace(each, end=rng.choice(ends)) for each in lives), 1
         if rng.random() < 0.4:
             # Long after the start, with nothing to say but that it was removed, and time to say it.
-            lives = tuple(replace(each, writes=()) for each in lives)
+            lives = (replace(lives[0], writes=(), rest=0.0, end="stay"),)
+            policy, fault = "Never", rng.choice(("delete", "suspend"))
             wait, fault_after, replaced = 25, rng.uniform(12.0, 18.0), "Failed"
     stuck = trouble in {"image", "config"}
     return Plan(

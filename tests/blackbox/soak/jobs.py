@@ -383,7 +383,7 @@ class Jobs:
             budget += progress
         stopping = LAST_LOOK_SECONDS * sum(hit.kind == "term" for hit in self._hits[name])
         if attempt.removed is not None:
-            stopping += seen[-1].at - attempt.removed
+            stopping += max(seen[-1].at - attempt.removed, GRACE)
         if stopping:
             budget += int(REQUESTS_A_SECOND_STOPPING * stopping) + 1
         if asked.total() > budget:

@@ -16,6 +16,7 @@ from tests.fakekube import Answer, FakeKube, Reset, Rule, make_job, make_pod, wa
 
 NEW = {"sonobuoy-component": "aggregator"}
 OLD = {"run": "sonobuoy-master"}
+BEFORE = "2020-01-01T00:00:00Z"
 
 
 def status(word: str) -> str:
@@ -168,6 +169,16 @@ def test_several_pods(fake: FakeKube, api: KubeApi) -> None:
 
     assert (ReadOutcome.OK, "one") == outcome(reading)
     assert "found 2 aggregators: default/one, default/two; showing default/one" == reading.warning
+
+
+def test_a_job_whose_aggregator_was_evicted_often(fake: FakeKube, api: KubeApi) -> None:
+    """Its Pods stay until the run is deleted, and their names are in no order."""
+    labels = NEW | {"status-reporter.io/run": "r1"}
+    for number in range(12):
+        add(fake, f"r1-{number:05}", labels, created=BEFORE)
+    add(fake, "r1-zzzzz", labels, status("running"))
+
+    assert (ReadOutcome.OK, "r1-zzzzz") == outcome(read_run_status(api, "default", run="r1"))
 
 
 def test_the_warning_stays_with_every_outcome(fake: FakeKube, api: KubeApi) -> None:
