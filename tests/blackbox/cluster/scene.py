@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import ssl
 import subprocess
 import sys
 import time
@@ -216,6 +217,22 @@ def wait_pods(person: Person, run: str, wanted: Callable[[list[Any]], bool]) -> 
     query = "?labelSelector=status-reporter.io/plugin"
     found = person.cluster.api.wait_for(path + query, lambda pods: wanted(pods["items"]), BOUND)
     return list(found["items"])
+
+
+def wait_reachable(person: Person, run: str) -> None:
+    """Return once the node knows the way to an aggregator: without an API server it learns none."""
+    path = f"/api/v1/namespaces/status-reporter-{run}/services/{run}"
+    address = person.cluster.api.wait_for(path, bool, BOUND)["spec"]["clusterIP"]
+    end = time.monotonic() + BOUND
+    while True:
+        try:
+            ssl.get_server_certificate((address, 8080), timeout=BOUND)
+        except OSError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.1)
+        else:
+            return
 
 
 def go_on(person: Person, pods: list[Any]) -> None:

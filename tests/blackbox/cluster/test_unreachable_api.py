@@ -22,6 +22,7 @@ from tests.blackbox.cluster.scene import (
     go_on,
     phases,
     wait_pods,
+    wait_reachable,
     write,
 )
 
@@ -85,6 +86,8 @@ def test_the_api_server_is_away_for_a_minute(person: Person, runs: dict[str, str
     ) as process:
         # The first of them is there, its Pod is not, and the others are to come.
         wait_pods(person, runs["launch"], bool)
+        for run in runs.values():
+            wait_reachable(person, run)
         go_on(person, sleepers["clean-up"])
         person.cluster.stop_apiserver()
         try:
