@@ -124,7 +124,7 @@ def draw(seed: str, number: int) -> Plan:
         + (("drain",) if rng.random() < 0.5 else ())
     )
     backoff = rng.choice((0, 0, 1) if policy == "Never" else (1, 2, 2))
-    wait = rng.choice((8, 15, 60, 60))
+    wait = rng.choice((8, 15, 60, 120))
     fault_after = rng.choice((rng.uniform(0.0, 6.0), rng.uniform(0.0, 20.0)))
     replaced: Literal["TerminatingOrFailed", "Failed"] = "TerminatingOrFailed"
     if fault in REMOVALS and rng.random() < 0.6:
