@@ -37,7 +37,7 @@ from reporter.sidecar.loop import Inputs, Loop, Options
 from reporter.verdict.adapter_files import MAX_RESULT_BYTES
 from reporter.verdict.case import Observation, Policy
 from reporter.verdict.facts import Form, Terminated, pod_of
-from reporter.verdict.rows import TRUE
+from reporter.verdict.rows import TRUE, Row
 
 NAMESPACE, JOB, POD = "default", "try", "try-pod"
 OWN_VERDICT = 3
@@ -204,7 +204,7 @@ def _try(
     if note is not None and note.amended:
         timeline.remark(
             "a result arrived after the timeout, as the annotation shows (`late`)"
-            if note.row == "T"
+            if note.row == Row.TIMEOUT
             else "that contradicts the result, as the annotation shows (`after`)"
         )
     for remark in _faults(result):
@@ -214,7 +214,7 @@ def _try(
         sys.stdout.write(to_yaml({part: job.shown[part]}))
     if stop.signal is not None:
         return 128 + stop.signal
-    if sink.standing is None or note is None or note.row != "R":
+    if sink.standing is None or note is None or note.row != Row.RESULT:
         return OWN_VERDICT
     return GOOD if sink.standing.status == TRUE else FAILED
 

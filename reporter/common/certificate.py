@@ -13,8 +13,8 @@ _BLOCK: Final = re.compile(
     r"-----BEGIN ((?:X509 |TRUSTED )?CERTIFICATE)-----\s(.*?)-----END \1-----", re.DOTALL
 )
 _TIME: Final = rb"(?:\x17\x0d([0-9]{12})|\x18\x0f([0-9]{14}))Z"  # UTCTime or GeneralizedTime
-_VALIDITY: Final = re.compile(rb"\x30[\x1e\x20\x22]" + _TIME + _TIME)
-"""The one sequence of two times in DER, which leaves no choice how to write them (RFC 5280)."""
+_VALIDITY: Final = re.compile(_TIME + _TIME)
+_VERSION: Final = 0xA0
 
 
 def not_after(pem: str) -> float:
@@ -26,7 +26,12 @@ def not_after(pem: str) -> float:
         data = base64.b64decode("".join(block[2].split()), validate=True)
     except binascii.Error:
         raise ValueError("not the base64 of a certificate") from None
-    validity = _VALIDITY.search(data)
+    try:
+        signed = _elements(_elements(data)[0][1])[0][1]
+        fields = [content for tag, content in _elements(signed) if tag != _VERSION]
+        validity = _VALIDITY.fullmatch(fields[3])  # behind serial number, algorithm and issuer
+    except IndexError:
+        raise ValueError("not a certificate, or a truncated one") from None
     if validity is None:
         raise ValueError("a certificate without an expiry time")
     short, long = validity[3], validity[4]
@@ -36,3 +41,18 @@ def not_after(pem: str) -> float:
         return datetime.strptime(written.decode(), "%Y%m%d%H%M%S").replace(tzinfo=UTC).timestamp()
     except ValueError:
         raise ValueError("a certificate with an invalid expiry time") from None
+
+
+def _elements(data: bytes) -> list[tuple[int, bytes]]:
+    """Return the tag and the content of each DER element. IndexError if one is cut off."""
+    found = []
+    while data:
+        size, start = data[1], 2
+        if size >= 0x80:  # so many bytes of the size follow
+            start += size - 0x80
+            size = int.from_bytes(data[2:start])
+        if start + size > len(data):
+            raise IndexError
+        found.append((data[0], data[start : start + size]))
+        data = data[start + size :]
+    return found

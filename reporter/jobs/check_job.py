@@ -15,10 +15,19 @@ from reporter.jobs.verdict_words import verdict_finding
 from reporter.run.names import RUN_LABEL, key_of
 from reporter.run.plan import GLOBAL
 from reporter.verdict.pod import find_adapter
+from reporter.verdict.rows import Row
 
 LAST: Final = 5
 """So many runs of a CronJob are told."""
-_OF_THE_CHECK: Final = frozenset({"R", "T", "O", "I", "X", "C", ""})
+_OF_THE_CHECK: Final = {
+    "",
+    Row.RESULT,
+    Row.TIMEOUT,
+    Row.OUT_OF_MEMORY,
+    Row.INVALID_RESULT,
+    Row.NO_RESULT,
+    Row.CRASH_LOOPING,
+}
 """Rows of failures of the adapter itself; an older reporter writes none."""
 _NO_CAUSE: Final = frozenset({"deadline", "stuck-terminating", "oom-killed", "link", "kept-alive"})
 """What keeps no reporter from writing."""

@@ -1,7 +1,7 @@
 """Why a Pod does not go on: its status, its Events and its reporter's log, in order."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from reporter.common.objects import Object, View, items, moment, section, text
@@ -12,15 +12,20 @@ from reporter.jobs.setting import Setup
 from reporter.verdict.facts import Container, Form, Running, Terminated, Waiting
 from reporter.verdict.not_starting import waiting_row
 from reporter.verdict.pod import BY_KUBELET, EVICTING, find_adapter, read_container
+from reporter.verdict.rows import Row
 
 _STUCK = 60.0  # seconds after which a Pod should be gone and is not
 _UNSEEN = 10.0  # seconds in which a scheduler notices a Pod
 _QUIET = 30.0  # seconds that the creation of a container may well take
-_HIDDEN: Final = frozenset({"W1", "W2", "W3", "O", "I", "X"})
-"""Rows that a deadline would have hidden."""
 _IDLE: Final = frozenset({"", "ContainerCreating", "PodInitializing"})
-TROUBLES: Final = {"W1": "image-trouble", "W2": "config-trouble", "W3": "start-trouble"}
+TROUBLES: Final[Mapping[str, str]] = {
+    Row.IMAGE: "image-trouble",
+    Row.CONFIG: "config-trouble",
+    Row.START: "start-trouble",
+}
 """What keeps a container from starting, by its row of the contract."""
+_HIDDEN: Final = frozenset({*TROUBLES, Row.OUT_OF_MEMORY, Row.INVALID_RESULT, Row.NO_RESULT})
+"""Rows that a deadline would have hidden."""
 
 
 class PodView:
@@ -134,7 +139,7 @@ def _container(it: PodView, container: Container, who: str, tail: str = "") -> I
         case Terminated() if state.lost and it.hidden:
             yield it.say("not-running", who=who)
         case Waiting(reason, message) if row := waiting_row(state):
-            cause = _pull_failure(it.events, message) if row == "W1" else ""
+            cause = _pull_failure(it.events, message) if row == Row.IMAGE else ""
             said = joined(reason, message)
             yield it.say(TROUBLES[row], cause, about=container.name, who=who, said=said, tail=tail)
         case Waiting("CrashLoopBackOff"):

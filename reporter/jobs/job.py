@@ -11,10 +11,15 @@ from reporter.verdict.condition import ANNOTATION_PREFIX, RESERVED_TYPES, annota
 from reporter.verdict.rows import Row
 
 ENDED: Final = ("Complete", "Failed")
-_NOT_FINAL: Final = {
-    **dict.fromkeys("RSCX", "not final: the adapter may run again"),
-    **dict.fromkeys(("W1", "W2", "W3"), "not final: the adapter may still start"),
-    **dict.fromkeys("EDN", "not final: a result may still arrive"),
+_NOT_FINAL: Final[Mapping[str, str]] = {
+    **dict.fromkeys(
+        (Row.RESULT, Row.SUCCEEDED, Row.CRASH_LOOPING, Row.NO_RESULT),
+        "not final: the adapter may run again",
+    ),
+    **dict.fromkeys((Row.IMAGE, Row.CONFIG, Row.START), "not final: the adapter may still start"),
+    **dict.fromkeys(
+        (Row.EVICTED, Row.DEADLINE, Row.INTERRUPTED), "not final: a result may still arrive"
+    ),
 }
 
 

@@ -14,13 +14,13 @@ def verdict_finding(verdict: WrittenVerdict, *causes: str) -> Finding:
     row, evidence = verdict.row or _row(verdict.reason), verdict.evidence or {}
     weight = Weight.PROBLEM if verdict.failed else Weight.INFO
     todo = advice().get(row, "")
-    if row == "R" and verdict.good:
+    if row == Row.RESULT and verdict.good:
         todo = ""
-    elif row in {"T", "D"}:
+    elif row in {Row.TIMEOUT, Row.DEADLINE}:
         todo = _out_of_time(evidence, todo)
     elif verdict.reason == "AdapterMissingResults":
         todo = advice()["missing"]
-    elif row == "X" and text(section(evidence, "file"), "state") == "valid":
+    elif row == Row.NO_RESULT and text(section(evidence, "file"), "state") == "valid":
         todo = advice()["contradicted"]
     if verdict.after:
         weight = Weight.WARNING
@@ -34,7 +34,7 @@ def verdict_finding(verdict: WrittenVerdict, *causes: str) -> Finding:
 def _row(reason: str) -> str:
     """Return the row of a verdict without an annotation."""
     if reason in {"AdapterExitedWithError", "AdapterMissingResults"}:
-        return "X"
+        return Row.NO_RESULT
     return next((row for row in Row if row.reason == reason), Row.RESULT)
 
 

@@ -26,7 +26,10 @@ MAX_OBJECT = 4 * 1024 * 1024
 """Largest answer or watch line in bytes. etcd takes objects of about 1.5 MB."""
 
 MAX_ALONE = 16 * 1024 * 1024
-"""Largest list of one object in bytes: in JSON a character may be six bytes (`\\u003c`)."""
+"""Largest answer to a request for a list of one object, in bytes.
+
+In JSON a character may be six bytes (`\\u003c`), and some servers send all objects nevertheless.
+"""
 
 MAX_REFUSAL = 256 * 1024
 """Largest error answer that is looked into. A 422 repeats the whole patch."""
@@ -46,7 +49,7 @@ def plain(text: str, limit: int = 300) -> str:
 
 
 def decode_object(data: bytes, kind: str = "") -> dict[str, Any]:
-    """Return the API object, of that kind where one is named; Unavailable for anything else."""
+    """Return the object or list; Unavailable without metadata, or if it is not of that kind."""
     found = decode_json(data)
     if (kind and found.get("kind") != kind) or not isinstance(found.get("metadata"), dict):
         raise Unavailable(f"the response is not a {kind or 'list'}")

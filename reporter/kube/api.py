@@ -36,7 +36,7 @@ STRICT: Final = "Strict"
 WARN: Final = "Warn"
 """Unknown fields are dropped, as kubectl's old clients and Sonobuoy do."""
 _POD_LOG: Final = "/api/v1/namespaces/{namespace}/pods/{name}/log"
-MAX_DOCUMENT: Final = 32 * 2**20
+MAX_DOCUMENT: Final = 32 * 2**20  # bytes of what is read and is no object
 
 _PATCHES: Final = {
     "strategic": "application/strategic-merge-patch+json",
@@ -412,7 +412,10 @@ class KubeApi:
         most: int = MAX_DOCUMENT,
         timeout: float = 30.0,
     ) -> Iterator[bytes]:
-        """Yield the pieces of what is at a path; its placeholders are filled in with `names`."""
+        """Yield the pieces of what is at a path; its placeholders are filled in with `names`.
+
+        `timeout` includes what is done between the pieces.
+        """
         return self._client.pieces(Request("GET", path, names, query, accept=accept), timeout, most)
 
     def document(

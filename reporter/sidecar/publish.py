@@ -66,7 +66,7 @@ class Listener(Protocol):
         """Hear of every write that was accepted."""
 
     def withheld(self, report: Report, evidence: Mapping[str, Any]) -> None:
-        """Hear of a final verdict that cannot be written; it is tried again, and told again."""
+        """Hear of a final verdict that cannot be written, maybe repeatedly; it is tried again."""
 
     def failed(self, what: str, error: KubeError) -> None:
         """Hear of every request that failed; "job" is a publish, at its read or at its write."""
@@ -147,6 +147,7 @@ class Publisher:
         self.waiting_since = time.now()  # when what waits to be written was first wanted
         self.waiting: tuple[str, bool] | None = None  # its row and finality, as of `follow`
         self._unanswered: Statement | None = None  # sent, and nobody knows whether it arrived
+        self._refused: tuple[Report | None, bool] | None = None  # and others have heard of it
         self._job_missing_since: float | None = None
         self._timeouts = 0  # of writes
         self._amended = False  # what contradicts the verdict was added, or cannot be
@@ -241,7 +242,7 @@ class Publisher:
             facts = evidence(seen.o, wall)
             statement = Statement(seen.report, seen.final, seen.attempt, facts, wall)
             annotated = self._write(statement, seen)
-        except KubeError as error:
+        except KubeError as error:  # and `seen` is the newest pass, here too
             return self._failed(seen, error)
         if not annotated:
             what = "the annotation of the verdict is missing or was changed in the response"
@@ -279,9 +280,11 @@ class Publisher:
             return self._job_missing(seen, error)
         self._job_missing_since = None
         if isinstance(error, Forbidden | InvalidRequest):
-            seen = self._look_again(seen.to_be_confirmed, None)
-            if not seen.hidden:
-                self._withhold(seen)
+            if (seen.report, seen.final) != self._refused:
+                seen = self._look_again(seen.to_be_confirmed, None)
+                if not seen.hidden:
+                    self._withhold(seen)
+                    self._refused = seen.report, seen.final
         elif self._time.ends_within(HAND_OVER):
             self._withhold(seen)
         # Whatever the server wishes, there is a try when others have to hear.

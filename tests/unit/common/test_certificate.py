@@ -1,6 +1,5 @@
 """When a certificate ends: read from its PEM text, whatever the text is."""
 
-import base64
 import ssl
 from datetime import UTC, datetime
 
@@ -14,6 +13,7 @@ from reporter.common.certificate import not_after
 from tests.certificates import ending_at
 
 PEM = ending_at(datetime(2030, 1, 2, 12, tzinfo=UTC))
+DER = ssl.PEM_cert_to_DER_cert(PEM)
 
 
 @pytest.mark.parametrize("label", ["CERTIFICATE", "X509 CERTIFICATE", "TRUSTED CERTIFICATE"])
@@ -38,6 +38,20 @@ def test_the_end_of_a_ending_at(end):
     """Both ways to write a time, of this century and others; long names and numbers."""
     for more in ({}, {"serial": 2**150, "name": "n" * 64}):
         assert end.timestamp() == not_after("text before\n" + ending_at(end, **more))
+
+
+def test_a_name_that_looks_like_a_validity():
+    """Only the place of the validity says what it is; the issuer's name comes before it."""
+    end = datetime(2031, 2, 3, tzinfo=UTC)
+    name = "0\x1e\x17\r200101000000Z\x17\r210101000000Z"
+    assert end.timestamp() == not_after(ending_at(end, name=name))
+
+
+@given(st.integers(0, len(DER) - 1))
+def test_a_truncated_certificate(size):
+    """Refused wherever it is cut off."""
+    with pytest.raises(ValueError, match="truncated"):
+        not_after(ssl.DER_cert_to_PEM_cert(DER[:size]))
 
 
 def sequence(content: bytes) -> bytes:
@@ -79,31 +93,27 @@ def test_what_is_no_certificate(text):
 
 def test_a_certificate_without_a_readable_end():
     """The tag or the digits are wrong."""
-    body = base64.b64decode("".join(PEM.splitlines()[1:-1]))
-    at = body.index(b"300102120000Z")
-    for damaged in (body[: at - 2] + b"\x04" + body[at - 1 :], body[:at] + b"x" + body[at + 1 :]):
-        text = base64.b64encode(damaged).decode()
+    at = DER.index(b"300102120000Z")
+    for damaged in (DER[: at - 2] + b"\x04" + DER[at - 1 :], DER[:at] + b"x" + DER[at + 1 :]):
         with pytest.raises(ValueError, match="expiry"):
-            not_after(f"-----BEGIN CERTIFICATE-----\n{text}\n-----END CERTIFICATE-----")
+            not_after(ssl.DER_cert_to_PEM_cert(damaged))
 
 
 @given(st.binary(max_size=300))
 def test_any_bytes_give_a_time_or_an_error(data):
     """Never another exception."""
-    text = base64.b64encode(data).decode()
     try:
-        not_after(f"-----BEGIN CERTIFICATE-----\n{text}\n-----END CERTIFICATE-----")
+        not_after(ssl.DER_cert_to_PEM_cert(data))
     except ValueError:
         return
 
 
-@given(st.integers(min_value=0, max_value=len(PEM) - 60), st.integers(0, 255))
+@given(st.integers(0, len(DER) - 1), st.integers(0, 255))
 def test_a_damaged_certificate_gives_a_time_or_an_error(at, value):
     """Wherever the damage is."""
-    body = bytearray(base64.b64decode("".join(PEM.splitlines()[1:-1])))
-    body[at % len(body)] = value
-    text = base64.b64encode(bytes(body)).decode()
+    body = bytearray(DER)
+    body[at] = value
     try:
-        not_after(f"-----BEGIN CERTIFICATE-----\n{text}\n-----END CERTIFICATE-----")
+        not_after(ssl.DER_cert_to_PEM_cert(body))
     except ValueError:
         return

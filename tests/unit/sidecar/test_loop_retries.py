@@ -171,6 +171,20 @@ def test_a_verdict_that_is_refused_is_told_at_once(error: Exception) -> None:
     assert 5.0 == at < world.now
 
 
+@pytest.mark.parametrize("method", ["GET", "PATCH"])
+def test_a_verdict_that_is_refused_again_and_again_is_told_once(method: str) -> None:
+    """The Pod is asked by each pass, and before each PATCH; not to tell the same again."""
+    world = World()
+    world.errors_of[method] = [Forbidden("x")] * 1_000
+    world.at(3.0, world.delete)
+    world.at(5.0, world.sigterm)
+
+    assert LoopOutcome.GAVE_UP == world.run()
+    assert [5.0] == [at for at, _ in world.withheld_at]
+    tries = [asked for at, asked in world.requests if at >= 5.0]
+    assert len([at for at in world.pod_asked if at >= 5.0]) <= len(tries)
+
+
 def test_a_verdict_that_is_only_late_is_not_told_before_it_is_written() -> None:
     """It may still become another one."""
     world = World()
