@@ -22,7 +22,7 @@ from reporter.aggregator.certificates.tls import read_ca, stand_in_context, work
 from reporter.aggregator.control import Control, Timing
 from reporter.aggregator.health import Health
 from reporter.aggregator.intake import Intake
-from reporter.aggregator.intake.judging import Judging
+from reporter.aggregator.judging import Judging
 from reporter.aggregator.metrics import Metrics, Now
 from reporter.aggregator.observer import Traffic
 from reporter.aggregator.run_log import RunLog

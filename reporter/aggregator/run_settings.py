@@ -1,7 +1,7 @@
 """The aggregator's settings of the run it collects: files, addresses, certificates, times.
 
 Settings that need a look at a file (the plan, a certificate) are not judged here. How much it
-takes at a time is `aggregator_limits`.
+takes at a time is in `limit_settings`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The aggregator's settings: every environment variable, its default and its rule.
 
 Each is a flag of `status-aggregator run` too, by the same name: `RETRY_WINDOW_SECONDS` and
-`--retry-window-seconds`. They are declared in `aggregator_run` and `aggregator_limits`.
+`--retry-window-seconds`. They are declared in `run_settings` and `limit_settings`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The Job of an entry, and the Secret with the certificate by which its Pod reports.
 
-The Pod is the definition's own, as it is, and what is added to it.
+The Pod is the definition's own with what `_Template` adds and sets: labels, images, a container,
+volumes, variables, restartPolicy, the grace period.
 """
 
 import base64

@@ -53,7 +53,7 @@ CALM_STEP = 0.5  # a watch that seems healthy may be half open; an API that is a
 
 
 class PodSource(Protocol):
-    """Where the Pod, or what stands for it, is looked at."""
+    """Where the Pod is looked at: `PodWatch` in the sidecar, the child process in `try`."""
 
     def look(self, *, fresh: bool = False, timeout: float = ...) -> PodLook:
         """Return the newest state; `fresh` asks whoever knows now."""

@@ -1,4 +1,4 @@
-"""A listening socket: takes connections within limits, gives them TLS, and ends them.
+"""A listening socket: accepts connections, counts them, gives them TLS, and ends them.
 
 The handler decides what is served.
 """

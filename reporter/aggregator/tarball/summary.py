@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any, Final
 
-from reporter.aggregator.intake.judging import FAILED_TESTS
+from reporter.aggregator.judging import FAILED_TESTS
 from reporter.aggregator.tarball.content import Content, Folder
 from reporter.collect.snapshot.redact import BLANK, redact
 from reporter.common.objects import json_object

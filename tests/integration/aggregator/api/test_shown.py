@@ -13,7 +13,7 @@ import pytest
 
 from reporter.aggregator.api import Audience, Shown, StatusApp
 from reporter.aggregator.intake import Intake
-from reporter.aggregator.intake.judging import Judging
+from reporter.aggregator.judging import Judging
 from reporter.aggregator.tarball.finish import Finish
 from reporter.common.metrics import Page
 from reporter.ledger.blobs import BlobStore

@@ -8,11 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-
-from reporter.run.plan import Key, Plan, Plugin
-from reporter.run.record import Cause
-from reporter.run.state import Phase
-from tests.integration.aggregator.intake.scene import ARCHIVE, JSON, REPORT, Scene, play
 from tests.integration.aggregator.intake.test_judging import (
     FAILING,
     PASSING,
@@ -20,6 +15,11 @@ from tests.integration.aggregator.intake.test_judging import (
     judging,
     packed,
 )
+
+from reporter.run.plan import Key, Plan, Plugin
+from reporter.run.record import Cause
+from reporter.run.state import Phase
+from tests.integration.aggregator.intake.scene import ARCHIVE, JSON, REPORT, Scene, play
 
 UNIT = Key("unit", "global")
 CHECK = Key("check", "global")

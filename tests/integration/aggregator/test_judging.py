@@ -20,8 +20,8 @@ from typing import IO, Any
 import pytest
 import yaml
 
-from reporter.aggregator.intake import judging as uploads
-from reporter.aggregator.intake.judging import Judging
+from reporter.aggregator import judging as uploads
+from reporter.aggregator.judging import Judging
 from reporter.results import child, process
 from reporter.results.child import Judgement, Task
 from reporter.results.process import Budget, Judge

@@ -1,4 +1,4 @@
-"""Having results judged that are in but not judged yet. The run is not over before they all are.
+"""Judging of reports that are stored already. The run is not over before they all are judged.
 
 It looks at the rows, so a restart goes on where the process was killed.
 """
