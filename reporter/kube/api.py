@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from reporter.common.defaults import is_service_link
 from reporter.errors import InvalidRequest, SettingsError, TooLarge, Unavailable
-from reporter.kube.answers import MAX_ALONE, MAX_OBJECT, decode_json, plain
+from reporter.kube.answers import MAX_ALONE, decode_json, plain
 from reporter.kube.client import JSON, Client, Request, kubeconfig_client, mounted_client
 from reporter.kube.resources import AGGREGATED, KINDS, Discovered, Resource, discovered
 from reporter.kube.stream import LogStream, Watch
@@ -252,12 +252,13 @@ class KubeApi:
         metadata_only: bool = False,
         limit: int = PAGE,
         more: str = "",
+        most: int = MAX_ALONE,
         timeout: float = 10.0,
     ) -> Page:
         """Return the objects with these labels and fields, at most `limit` of them.
 
-        Where they are too large for one answer it asks again for half as many, each time with this
-        `timeout`, down to one; TooLarge where that is too large.
+        Where they are larger than a quarter of `most` bytes it asks again for half as many, each
+        time with this `timeout`, down to one; TooLarge where that is larger than `most`.
 
         They lack `kind` and `apiVersion`, which the list says once. `more` of the page before
         continues it; Expired where that took too long, and the list has to begin anew. A namespace
@@ -276,9 +277,9 @@ class KubeApi:
         while True:
             query["limit"] = str(limit)
             request = Request("GET", path, names, query, accept=accept)
-            most = MAX_OBJECT if limit > 1 else MAX_ALONE
+            bound = most if limit == 1 else most // 4
             try:
-                found = self._client.object(of_list, request, timeout, most)
+                found = self._client.object(of_list, request, timeout, bound)
                 break
             except TooLarge:
                 if limit == 1:

@@ -72,6 +72,7 @@ KINDS: Final = {
         _kind("Service", "", "services"),
         _kind("ServiceAccount", "", "serviceaccounts"),
         _kind("Deployment", "apps", "deployments"),
+        _kind("StatefulSet", "apps", "statefulsets"),
         _kind("SelfSubjectAccessReview", _ACCESS, "selfsubjectaccessreviews", namespaced=False),
         _kind("LocalSubjectAccessReview", _ACCESS, "localsubjectaccessreviews"),
         _kind("CronJob", "batch", "cronjobs"),

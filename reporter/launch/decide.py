@@ -28,7 +28,8 @@ _BEFORE_START: Final = frozenset(
 )
 _ENDING: Final = frozenset({Row.UPLOADING, Row.ENDED, Row.TAKEN_AWAY})
 _LOST: Final = (
-    "state lost: the plugins of this run were started, but the aggregator has no record of it"
+    "state lost: the plugins of this run were started, but the aggregator has no record of it; "
+    "delete the run and start a new one"
 )
 
 

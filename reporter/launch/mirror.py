@@ -216,14 +216,10 @@ class Mirror(Generic[Seen]):
             return version
         for event, each in watch:
             version = text(section(each, "metadata"), "resourceVersion") or version
-            if event == "BOOKMARK":
-                self._post(self._hear, time.monotonic())
-                continue
-            seen = None if event == "DELETED" else self._read(each)
+            seen = None if event in {"BOOKMARK", "DELETED"} else self._read(each)
             if seen is None and event != "DELETED":
-                self._post(
-                    self._hear, time.monotonic()
-                )  # somebody has changed it: it is no less there
+                # What somebody has changed so that nothing is read from it is no less there.
+                self._post(self._hear, time.monotonic())
                 continue
             self._post(self._change, _name(each), seen, time.monotonic())
         if time.monotonic() - began < _BRIEF and not self._anew:

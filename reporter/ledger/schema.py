@@ -20,6 +20,11 @@ from reporter.run.plan import Plan, parse_plan
 
 Connect = Callable[..., sqlite3.Connection]
 
+_ANEW = (
+    "delete the run and start a new one (if you deployed the aggregator yourself: with an empty"
+    " state directory)"
+)
+
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (
         """CREATE TABLE run (
@@ -149,7 +154,7 @@ def migrate(
     if 0 < version < FIRST:
         raise StoreError(
             f"{path} has version {version}, which this program cannot read; finish the run with the"
-            " version that started it, or start a new run with an empty state directory"
+            f" version that started it, or {_ANEW}"
         )
     done = max(0, version - FIRST + 1)
     for number, statements in enumerate(migrations[done:], FIRST + done):
@@ -205,10 +210,7 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _damaged(path: Path, why: str) -> StoreError:
-    return StoreError(
-        f"{path} is corrupted ({why}); restore it from a backup, or start a new run with an empty"
-        " state directory"
-    )
+    return StoreError(f"{path} is corrupted ({why}); restore it from a backup, or {_ANEW}")
 
 
 def _set_journal(connection: sqlite3.Connection, path: Path, network: str | None) -> None:

@@ -3,8 +3,10 @@
 Typed outcomes for every way that can go wrong; asking the API server is not done here.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Final, NamedTuple
 
 from reporter.common.objects import items, number, section, text
@@ -193,14 +195,16 @@ def _plugins(status: Mapping[str, Any], why: Mapping[str, Any]) -> Iterator[dict
     """
     listed = [_plugin(found, why) for found in items(status, "plugins")]
     known = {entry["key"] for entry in listed}
-    named = [entry for key in why if key not in known and (entry := _named(key, why))]
+    named: defaultdict[tuple[str, ...], list[dict[str, Any]]] = defaultdict(list)
+    for key in why:
+        if key not in known and (entry := _named(key, why)):
+            named[_kind(entry)].append(entry)
     for entry in listed:
-        same = [each for each in named if entry["node"] == MANY and _kind(each) == _kind(entry)]
-        named = [each for each in named if each not in same]
+        same = named.pop(_kind(entry), []) if entry["node"] == MANY else []
         yield from same
         if not any(number(section(why, each["key"]), "alike") == len(same) for each in same):
             yield entry
-    yield from named
+    yield from chain(*named.values())
 
 
 def _named(key: str, why: Mapping[str, Any]) -> dict[str, Any] | None:

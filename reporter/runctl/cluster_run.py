@@ -1,4 +1,4 @@
-"""A run in the user's cluster: found by its aggregator's Pod or Job, or by its plan.
+"""A run in the user's cluster: found by its aggregator's Pod, what makes that, or its plan.
 
 It is asked through a port-forward of our own. Where that is not possible, the annotation on the Pod
 says how the run is; results come only through the port-forward.
@@ -42,11 +42,13 @@ _TRACES: Final = ("Job", "Secret", "Role")
 """Kinds of which a run that is not wholly deleted has something left."""
 
 
-class Launched(NamedTuple):
-    """A run that was launched: the Job that makes the Pods of its aggregator has its name."""
+class Maker(NamedTuple):
+    """What makes the Pods of an aggregator; of a launched run, its name."""
 
+    kind: str
     namespace: str
-    run: str
+    name: str
+    run: str = ""
 
 
 class ByCluster:
@@ -64,8 +66,8 @@ class ByCluster:
         self._run, self._places = run, [namespace]
         if run and namespace and not options.namespace:
             self._places.append(OWN_NAMESPACE.format(run=run))
-        self.launched: Launched | None = None
-        """The run, once its Job or a Pod of it was seen; never one that was deployed by hand."""
+        self.maker: Maker | None = None
+        """What makes the Pods, once that is known."""
         self._plan_at = ""  # the namespace of its plan, once that was seen
         self._no_plans = ""  # why no plan is sought in all namespaces, for good
         self._http: ByHttp | None = None
@@ -111,7 +113,7 @@ class ByCluster:
                 pod, _ = find_aggregator(self._api, place, run=self._run, timeout=timeout)
             except (NotFound, Forbidden):
                 continue
-            self.launched = _launched(pod)
+            self.maker = _maker_of(pod)
             return True
         return self._has_plan(timeout)
 
@@ -155,16 +157,16 @@ class ByCluster:
         """
         reading = self._find(timeout)
         if reading.pod is not None:
-            self.launched = _launched(reading.pod)
+            self.maker = _maker_of(reading.pod)
         if reading.outcome is ReadOutcome.NOT_FOUND:
             there = self._without_pod(timeout)
             return replace(reading, detail=there or reading.detail + self._no_plans)
-        if reading.outcome is ReadOutcome.POD_NOT_RUNNING and self.launched is not None:
-            self._job_says(self.launched, timeout)
+        if reading.outcome is ReadOutcome.POD_NOT_RUNNING and self.maker is not None:
+            self._maker_says(self.maker, timeout)
         return reading
 
     def _find(self, timeout: float) -> Reading:
-        places = [self.launched.namespace] if self._run and self.launched else self._places
+        places = [self.maker.namespace] if self._run and self.maker else self._places
         missing: list[Reading] = []
         for place in places:
             reading = read_run_status(self._api, place, run=self._run, timeout=timeout)
@@ -182,30 +184,32 @@ class ByCluster:
 
         Raises CannotTell where no Pod will come: what made it is gone as well, or has ended.
         """
-        planned = self.launched is None and self._is_planned(timeout)
-        if self.launched is not None:
-            return self._job_says(self.launched, timeout)
+        planned = self.maker is None and self._is_planned(timeout)
+        if self.maker is not None:
+            return self._maker_says(self.maker, timeout)
         return f"run {self._run}: {NO_POD}" if planned else ""
 
-    def _job_says(self, launched: Launched, timeout: float) -> str:
-        """Say that the Job of a Pod, which is gone or does not run, is there without it.
+    def _maker_says(self, maker: Maker, timeout: float) -> str:
+        """Say that the maker of a Pod, which is gone or does not run, is there without it.
 
         Nothing where nobody says so. Raises CannotTell where no other Pod will come.
         """
-        namespace, run = launched
+        kind, namespace, name, run = maker
+        made_by = f"{kind.lower()}/{name}"
+        who = f"run {run}" if run else f"the aggregator ({made_by})"
         try:
-            found = self._api.get("Job", namespace, run, timeout=timeout)
+            found = self._api.get(kind, namespace, name, timeout=timeout)
         except NotFound:
-            raise CannotTell(f"run {run} was deleted") from None
+            raise CannotTell(f"{who} was deleted") from None
         except KubeError:
             return ""
         if ended := View(found).condition("Complete", "Failed", status="True"):
             said = clean(text(ended, "message"), 512)
             raise CannotTell(
-                f"the aggregator has ended (job/{run}: {text(ended, 'type').lower()}"
+                f"the aggregator has ended ({made_by}: {text(ended, 'type').lower()}"
                 f"{f': {said}' if said else ''}) without the status of the run"
             )
-        return f"run {run}: {NO_POD}"
+        return f"{who}: {NO_POD}" if run else f"{who} has no Pod"
 
     def _is_planned(self, timeout: float) -> bool:
         """Say whether the run has a plan, and find its Job.
@@ -221,7 +225,7 @@ class ByCluster:
             return planned
         try:
             if _is_of(self._api.get("Job", self._plan_at, self._run, timeout=timeout), self._run):
-                self.launched = Launched(self._plan_at, self._run)
+                self.maker = Maker("Job", self._plan_at, self._run, self._run)
                 return planned
         except NotFound:
             pass
@@ -381,11 +385,13 @@ def _is_of(found: Object, run: str) -> bool:
     return text(View(found).labels, RUN_LABEL) == run
 
 
-def _launched(pod: Object) -> Launched | None:
-    """Return the run that was launched with that Pod; None where it was deployed by hand."""
+def _maker_of(pod: Object) -> Maker | None:
+    """Return what makes that Pod; None where it is neither a Job nor a StatefulSet."""
     view = View(pod)
-    run = text(view.labels, RUN_LABEL)
-    return Launched(view.namespace, run) if run else None
+    for owner in items(section(pod, "metadata"), "ownerReferences"):
+        if (kind := text(owner, "kind")) in {"Job", "StatefulSet"}:
+            return Maker(kind, view.namespace, text(owner, "name"), text(view.labels, RUN_LABEL))
+    return None
 
 
 def _status_port(pod: Object) -> tuple[str, int | None]:

@@ -24,8 +24,8 @@ PATIENCE = 120.0
 _PAUSE = 0.25  # seconds between two looks, and after the first seconds
 _LATER = 1.0
 _SETTLED = 5.0  # seconds after which a Pod that cannot be scheduled is worth a word
-_UNPULLED = 45.0
 _MOST_EVENTS = 500
+_UNPULLED = 45.0
 """Seconds after which an image that cannot be pulled is not waited for any longer.
 
 The kubelet tries it again after 10 s and after 20 s more, and shows the failure until the image is

@@ -21,7 +21,7 @@ from reporter.run.names import is_run_name
 from reporter.run.tar_upload import read_destination
 from reporter.run.view import Document, over, uploaded
 from reporter.runctl import expose, run_options, wait
-from reporter.runctl.cluster_run import Launched, has_plan, place_words, run_there
+from reporter.runctl.cluster_run import Maker, has_plan, place_words, run_there
 from reporter.runctl.cluster_snapshot import with_snapshot
 from reporter.runctl.create import start
 from reporter.runctl.definitions import read_chosen
@@ -243,7 +243,7 @@ def _follow(
 
 def _wait(spec: RunSpec, options: argparse.Namespace, after: str) -> int:
     origin = run_there(options, spec.namespace, spec.run)
-    origin.launched = Launched(spec.namespace, spec.run)
+    origin.maker = Maker("Job", spec.namespace, spec.run, spec.run)
     code, look = wait.follow(origin, options, more="; it is still running")
     ended = look.document is not None and over(look.document)
     tell(_hints(spec, options, look.document) if ended else after)

@@ -11,7 +11,6 @@ from reporter.run.view import ReadOutcome
 if TYPE_CHECKING:
     from reporter.kube.api import KubeApi
 
-_MOST_PODS = 500  # those of an aggregator that was evicted again and again stay
 DEFAULT_POD = "sonobuoy"
 """The aggregator's Pod where none is labelled as one."""
 
@@ -22,14 +21,14 @@ def find_aggregator(
     """Return the Pod that is labelled as an aggregator's, and a remark on the choice.
 
     The newer label wins. With `run`, only the Pod that was launched for it counts. Raises
-    KubeError: `NoAggregatorPod` when there is none. `timeout` in seconds is for each of at most two
-    requests.
+    KubeError: `NoAggregatorPod` when there is none. `timeout` in seconds is for each request.
     """
     for name, value in LABELS[:1] if run else LABELS:
         wanted = f"{name}={value}" + (f",{selector(run)}" if run else "")
-        pods: Sequence[Mapping[str, Any]] = api.list_page(
-            "Pod", namespace, wanted, limit=_MOST_PODS, timeout=timeout
-        ).items
+        # All: those of an aggregator that was evicted again and again stay.
+        pods: Sequence[Mapping[str, Any]] = list(
+            api.list_all("Pod", namespace, wanted, timeout=timeout)
+        )
         picked = pick_pod(newest_first(pods)[:1] if run else pods)
         if picked.pod is not None:
             return picked.pod, picked.warning
@@ -46,8 +45,7 @@ def read_run_status(
 
     `run` is its name where there may be several. A namespace of None stands for whichever has a Pod
     with an aggregator's label; one that does not exist looks like one without Pods. Rights: `pods:
-    list`, and `get` if no Pod is labelled. `timeout` in seconds is for each of at most three
-    requests.
+    list`, and `get` if no Pod is labelled. `timeout` in seconds is for each request.
     """
     try:
         try:

@@ -182,8 +182,8 @@ class Authority:
             return cls._restored(kept, plan, names)
         except ValueError as error:
             raise CertificateError(
-                f"{path}: {error}; restore the original file, "
-                "or start a new run with an empty state directory"
+                f"{path}: {error}; restore the original file, or delete the run and start a new "
+                "one (if you deployed the aggregator yourself: with an empty state directory)"
             ) from None
 
     @classmethod

@@ -32,6 +32,9 @@ Objects = Iterator[dict[str, Any]]
 
 _TRIES: Final = 6
 _PAGE_SECONDS: Final = 60.0
+_ANSWER: Final = 8 * 2**20
+"""Most bytes of an answer: many small values take 30 times as much memory, and four lists are read
+at once. The largest ConfigMap fits, also with six bytes for each character."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +112,7 @@ class Server:
                     metadata_only=listed.metadata_only,
                     limit=limit,
                     more=more,
+                    most=_ANSWER,
                     timeout=_PAGE_SECONDS,
                 )
             except Expired as error:

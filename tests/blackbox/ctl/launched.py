@@ -14,6 +14,7 @@ RUN_LABEL = "status-reporter.io/run"
 VIEW = (
     Rule(("get", "list"), ("configmaps",)),
     Rule(("get", "list"), ("jobs",), groups=("batch",)),
+    Rule(("get", "list"), ("statefulsets",), groups=("apps",)),
 )
 """What the role `view` lets a person read of a run."""
 

@@ -103,6 +103,16 @@ def test_caps(crowded: FakeKube, take: Take, wished: Mapping[str, str], words: s
     assert said["bytes"] <= 2**20
 
 
+def test_a_server_that_ignores_the_limit(fake: FakeKube, take: Take) -> None:
+    """A list that would take more memory than the plugin has is left out."""
+    listed = b'{"kind":"PodList","metadata":{"a":"%s"}}' % (b"x" * 9 * 2**20)
+    fake.fail(Answer(body=listed), path="/api/v1/pods", times=None)
+    taken = take(fake, resources="pods.core,namespaces")
+
+    assert "the response is larger than 8388608 bytes" in taken.said("pods")["error"]
+    assert "error" not in taken.said("namespaces")
+
+
 def test_told_to_end(crowded: FakeKube, take: Take) -> None:
     """What is there is delivered, and what is missing is said."""
     on_continue(crowded, "/api/v1/pods", take.stop.request, 1)

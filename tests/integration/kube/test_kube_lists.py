@@ -53,6 +53,18 @@ def test_jobs_come_page_by_page(fake: FakeKube, api: KubeApi) -> None:
     assert [] == names(api.list_all("Job", "nowhere"))
 
 
+def test_objects_too_large_for_one_answer(fake: FakeKube, api: KubeApi) -> None:
+    """Fewer are asked for at once, until one is too large by itself."""
+    for name in "abcd":
+        fake.store.create("ConfigMap", {"metadata": {"name": name}, "data": {"x": "x" * 1_000}})
+    page = api.list_page("ConfigMap", "default", limit=4, most=12_000)
+
+    assert (["a", "b"], 4) == (names(page.items), page.limit)
+    assert ["4", "2"] == [each.query["limit"] for each in fake.requests("GET", "/configmaps")]
+    with pytest.raises(TooLarge):
+        api.list_page("ConfigMap", "default", limit=4, most=1_000)
+
+
 def test_trouble_on_a_later_page(fake: FakeKube, api: KubeApi) -> None:
     """Raised, not taken for the end."""
     for number in range(PAGE + 1):

@@ -244,6 +244,7 @@ async def test_a_file_that_is_no_database_is_named_and_left_alone(place: World):
     before = place.path.read_bytes()
     why = await start_fails(place)
     assert why.startswith(f"{place.path} is corrupted (file is not a database); restore it")
+    assert "or delete the run and start a new one" in why
     assert before == place.path.read_bytes()
 
 

@@ -37,15 +37,16 @@ def fake(fake: FakeKube) -> FakeKube:
 class Cluster:
     """The aggregator of the run `first`, by hand."""
 
-    def __init__(self, fake: FakeKube) -> None:
-        self.fake = fake
-        fake.store.create("Job", {"metadata": {"name": "first"}})
+    def __init__(self, fake: FakeKube, kind: str = "Job") -> None:
+        self.fake, self.kind = fake, kind
+        fake.store.create(kind, {"metadata": {"name": "first"}})
 
     def has_pod(self, annotations: dict[str, str], run: str = "first") -> None:
         """Make its Pod, which says of which run it is."""
         labels = AGGREGATOR | ({RUN_LABEL: run} if run else {})
         meta = {"name": "first-x", "annotations": annotations, "labels": labels}
-        made = {"metadata": meta, "spec": {"containers": []}}
+        owner = {"kind": self.kind, "name": "first", "controller": True}
+        made = {"metadata": meta | {"ownerReferences": [owner]}, "spec": {"containers": []}}
         self.fake.store.create("Pod", made)
         running = {"status": {"phase": "Running"}}
         self.fake.store.update("Pod", "default", "first-x", lambda pod: pod | running)
@@ -65,7 +66,7 @@ class Cluster:
     def is_deleted(self) -> None:
         """All of it."""
         with self.fake.changed:
-            self.fake.store.delete("Job", "default", "first")
+            self.fake.store.delete(self.kind, "default", "first")
             self.loses_pod()
 
 
@@ -147,18 +148,39 @@ def test_a_pod_that_moves_is_waited_for(
     assert ["status-ctl: run first: its aggregator has no Pod; waiting"] == told
 
 
+@pytest.fixture(params=["StatefulSet", "Job"])
+def by_hand(request: pytest.FixtureRequest, fake: FakeKube) -> Cluster:
+    """An aggregator that nobody launched: it has no name of a run."""
+    by_hand = Cluster(fake, request.param)
+    by_hand.has_pod(RUNNING, run="")
+    return by_hand
+
+
+def test_an_aggregator_that_nobody_launched_is_deleted(at_home: Home, by_hand: Cluster) -> None:
+    """It is called by what makes its Pods."""
+    said = rf"^the aggregator \({by_hand.kind.lower()}/first\) was deleted$"
+    with pytest.raises(CannotTell, match=said):
+        waited(asked(at_home, ""), by_hand.is_deleted)
+
+
+@pytest.mark.parametrize("by_hand", ["Job"], indirect=True)
+def test_an_aggregator_that_nobody_launched_ends(at_home: Home, by_hand: Cluster) -> None:
+    """In the same words as a run's."""
+    with pytest.raises(CannotTell, match=ENDED):
+        waited(asked(at_home, ""), by_hand.ends)
+
+
 def test_a_pod_that_moves_of_an_aggregator_that_nobody_launched(
-    at_home: Home, cluster: Cluster, capsys: pytest.CaptureFixture[str]
+    at_home: Home, by_hand: Cluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It was deployed by hand, and nobody knows what makes its Pods."""
-    cluster.loses_pod()
-    cluster.has_pod(RUNNING, run="")
-    comes_back = lambda: cluster.has_pod(OVER, run="")  # noqa: E731
-    code, _ = waited(asked(at_home, ""), cluster.loses_pod, comes_back)
+    """It is waited for."""
+    comes_back = lambda: by_hand.has_pod(OVER, run="")  # noqa: E731
+    code, _ = waited(asked(at_home, ""), by_hand.loses_pod, comes_back)
 
     assert 0 == code
     told = capsys.readouterr().err.splitlines()
-    assert ["status-ctl: no aggregator found in namespace 'default'; waiting"] == told
+    where = f"{by_hand.kind.lower()}/first"
+    assert [f"status-ctl: the aggregator ({where}) has no Pod; waiting"] == told
 
 
 def test_who_may_not_ask_for_the_owner_waits_on(

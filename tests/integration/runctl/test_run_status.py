@@ -174,7 +174,7 @@ def test_several_pods(fake: FakeKube, api: KubeApi) -> None:
 def test_a_job_whose_aggregator_was_evicted_often(fake: FakeKube, api: KubeApi) -> None:
     """Its Pods stay until the run is deleted, and their names are in no order."""
     labels = NEW | {"status-reporter.io/run": "r1"}
-    for number in range(12):
+    for number in range(501):
         add(fake, f"r1-{number:05}", labels, created=BEFORE)
     add(fake, "r1-zzzzz", labels, status("running"))
 

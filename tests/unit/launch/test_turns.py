@@ -155,6 +155,7 @@ def test_the_state_is_lost_and_its_jobs_still_run():
     assert {CHECK, Key("late", GLOBAL)} == made.fail.keys()
     assert {Cause.LOST} == {failure.cause for failure in made.fail.values()}
     assert {"StateLost"} == {failure.reason for failure in made.fail.values()}
+    assert all("delete the run" in failure.text for failure in made.fail.values())
     assert (False, (), ()) == (made.begin, made.create, made.adopt)
     made = launcher.look(1, jobs=[JOB])
     assert (entry_name("r", CHECK),) == made.delete

@@ -197,7 +197,7 @@ def test_what_is_kept_but_broken(
 
     assert said in str(caught.value)
     assert str(kept) in str(caught.value)
-    assert "restore the original file" in str(caught.value)
+    assert "restore the original file, or delete the run and start a new one" in str(caught.value)
     assert broken == kept.read_bytes()
 
 
