@@ -142,7 +142,9 @@ def token_shared(case: Case) -> Problems:
         )
 
 
-@_error("missing-rights", "the service account may not read or write what the verdict needs")
+@_error(
+    "missing-rights", "the service account lacks permission to read or write what the verdict needs"
+)
 def missing_rights(case: Case) -> Problems:
     yield from _lacking(case, NEEDED)
 

@@ -7,7 +7,7 @@ from typing import Final
 from reporter.common.objects import Place, items, number, section, text
 from reporter.common.text import go_duration
 from reporter.jobs.setting import MARGIN
-from reporter.lint.case import Case, Problems, Rule, Severity, rule
+from reporter.lint.case import Case, Problems, Rule, Severity, job_rule, rule
 from reporter.lint.jobs import Job
 from reporter.verdict.facts import Form
 from reporter.verdict.pod import find_adapter
@@ -22,10 +22,11 @@ _REAPED: Final = 120
 _BACKOFF_LIMIT: Final = 6  # the API server's default
 
 
-@_error(
+@job_rule(
+    RULES,
+    Severity.ERROR,
     "not-injected",
     "the label `status-reporter.io/inject` is set, and the Pod template has no reporter",
-    of_job=True,
 )
 def not_injected(job: Job) -> Problems:
     if job.reporters:
@@ -299,11 +300,12 @@ def grace_too_short(case: Case) -> Problems:
         )
 
 
-@_warning(
+@job_rule(
+    RULES,
+    Severity.WARNING,
     "ttl-too-short",
     "`ttlSecondsAfterFinished` is at most 120: too short for readers and the reaper",
     partial=True,
-    of_job=True,
 )
 def ttl_too_short(job: Job) -> Problems:
     if job.reporters and all(each.says_no("REPORT_CONDITION") for each in job.reporters):
