@@ -131,7 +131,7 @@ def reporter_name(case: Case) -> Problems:
         yield (
             reporter.variable("REPORTER_CONTAINER_NAME")[0],
             f"The reporter's container is named {reporter.name!r}, but REPORTER_CONTAINER_NAME is "
-            f"{told!r}: the reporter may take itself for the adapter.",
+            f"{told!r}: the reporter may mistake itself for the adapter.",
             f"Set REPORTER_CONTAINER_NAME to {reporter.name!r}, or name the container {told!r}.",
         )
 
@@ -272,8 +272,8 @@ def wait_near_deadline(case: Case) -> Problems:
         if wait is not None and wait < limit < wait + MARGIN:
             yield (
                 place,
-                f"The {owner}'s activeDeadlineSeconds comes {limit - wait} s after the end of the "
-                "wait time, and counts from an earlier moment: the verdict may come too late.",
+                f"The {owner}'s activeDeadlineSeconds expires only {limit - wait} s after the wait "
+                "time and starts counting earlier: the verdict may come too late.",
                 _todo(wait, limit),
             )
 
@@ -294,8 +294,8 @@ def grace_too_short(case: Case) -> Problems:
     if grace is not None and grace < _GRACE:
         yield (
             (*case.job.pod_place, "terminationGracePeriodSeconds"),
-            f"The Pod has {grace} s to end: when it is deleted, the reporter has too little time "
-            "to write the verdict.",
+            f"The Pod has {grace} s to terminate: when it is deleted, the reporter has too little "
+            "time to write the verdict.",
             f"Set terminationGracePeriodSeconds to at least {_GRACE}, or leave it out (30 s).",
         )
 
