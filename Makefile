@@ -67,7 +67,7 @@ $(READY): requirements/dev.txt pyproject.toml scripts/venv.sh
 	scripts/venv.sh .venv-$* requirements/test.txt "$(OTHER)"
 	touch $@
 
-install: $(READY) ## make .venv with the locked packages and this project in it
+install: $(READY) ## create .venv with the locked packages and this project
 
 demo: $(READY) ## run three example adapters without a cluster
 	@PATH="$(CURDIR)/$(BIN):$$PATH" examples/demo.sh
@@ -103,7 +103,7 @@ test-cluster: $(READY) ## run the tests against a real API server and, as root, 
 	  $(addprefix --ignore ,$(QUICK)) --ignore tests/browser \
 	  --ignore tests/long --ignore tests/blackbox/long
 
-test-long: test-long-local test-browser test-long-cluster ## run the series: kills, fleets, outages, fuzzing in bulk; another Python
+test-long: test-long-local test-browser test-long-cluster ## run the long tests: kills, fleets, outages, bulk fuzzing, a second Python
 
 test-long-local: $(READY)
 	@$(bed)
@@ -145,14 +145,14 @@ lint: $(READY) ## check format, style, types, layers, locks and documents
 	for script in scripts/*.sh .ci/run; do bash -n "$$script"; done
 	if [ -e cmd/__init__.py ]; then echo "cmd/__init__.py would shadow the standard module cmd" >&2; exit 1; fi
 
-fmt: $(READY) ## format the code, repair what can be repaired, write the tables of the documents
+fmt: $(READY) ## format the code, fix what can be fixed automatically, write the generated tables
 	@$(BIN)/python scripts/docs_tables.py
 	$(BIN)/python scripts/plain_manifests.py
 	$(BIN)/python scripts/derived_manifests.py
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-verify: lint test test-integration ## lint, and run all tests that need no cluster
+verify: lint test test-integration ## lint, and run the quick and the integration tests
 
 bench: $(READY) ## measure the figures of docs/benchmarks.md
 	@$(bed)
@@ -185,7 +185,7 @@ image-dev: ## the same for this revision: REGISTRY/status-reporter:dev-REVISION
 	$(MAKE) image IMAGE=$(REGISTRY)/status-reporter:dev-$(REVISION)
 	$(ENGINE) push $(REGISTRY)/status-reporter:dev-$(REVISION)
 
-image-archive: $(READY) ## build the image from Debian packages, no registry: OUT=image.tar
+image-archive: $(READY) ## build the image from Debian packages, without a registry: OUT=image.tar
 	@$(call need,OUT,status-reporter.tar)
 	$(bed)
 	$(BIN)/python -m tests.bed image --out "$(OUT)"
@@ -200,11 +200,11 @@ release-check: $(READY) .venv-release/.ready ## build what a release publishes i
 	@$(bed)
 	.venv-release/bin/python scripts/release_check.py $(RELEASE)
 
-soak: $(READY) ## play drawn Jobs and faults on a real node: MINUTES=3 SEED=any
+soak: $(READY) ## run random Jobs under random faults on a real node: MINUTES=3 SEED=any
 	@$(bed)
 	$(BIN)/python -m tests.blackbox.soak --minutes $(or $(MINUTES),3) $(if $(SEED),--seed $(SEED))
 
-mutation: $(READY) ## make small faults and see whether tests notice: PACKAGES=folders COUNT=300 SEED=1
+mutation: $(READY) ## introduce small faults and check that the tests catch them: PACKAGES=folders COUNT=300 SEED=1
 	@$(BIN)/python -m tests.mutation $(if $(PACKAGES),--package $(PACKAGES)) $(if $(COUNT),--count $(COUNT)) \
 	  $(if $(SEED),--seed $(SEED)) $(if $(TESTS),--tests $(TESTS))
 
@@ -213,11 +213,11 @@ cluster: $(READY) ## start a real cluster on this machine and print its kubeconf
 	$(bed)
 	$(BIN)/python -m tests.bed up --dir "$(DIR)" --hollow $(NODES)
 
-cluster-down: $(READY) ## end the cluster of DIR
+cluster-down: $(READY) ## stop the cluster in DIR
 	@$(call need,DIR,/tmp/cluster)
 	$(BIN)/python -m tests.bed down --dir "$(DIR)"
 
-clean: ## remove what make has made in this directory, the virtual environments too
+clean: ## remove what make created in this directory, including virtual environments
 	@rm -rf .venv .venv-* .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache \
 	  .coverage .coverage.* .mutation htmlcov build dist *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

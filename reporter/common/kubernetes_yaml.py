@@ -25,6 +25,7 @@ NO_KEY: Final = "a key that is not text"
 _MERGE: Final = "tag:yaml.org,2002:merge"
 _KINDS: Final = frozenset({"bool", "float", "int", "null", "str"})
 _MARKER = re.compile(r"^(?:---|\.\.\.)(?=\s|$)", re.MULTILINE)
+_DIRECTIVE = re.compile(r"(?:[ \t]*(?:#.*)?\r?\n)*%")
 _HALF = re.compile(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 _OBJECT = re.compile(r"\s*\{")
 _JSON = json.JSONDecoder()
@@ -197,7 +198,8 @@ class Document:
     def _text(self, node: Node) -> str:
         if self._json and node.style == '"':  # type: ignore[attr-defined]
             found: str = json.loads(self.text[node.start_mark.index : node.end_mark.index])
-            return found
+            # One half alone is no character.
+            return found.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         return str(node.value)
 
 
@@ -219,7 +221,7 @@ def split(text: str) -> list[str]:
         at = marker.start()
         if marker[0] == "...":
             cuts.append(text.find("\n", at) + 1 or len(text))
-        elif begun or not text.startswith("%", cuts[-1]):  # else the lines above are directives
+        elif begun or not _DIRECTIVE.match(text, cuts[-1]):
             cuts.append(at)
         begun = marker[0] == "---"
     cuts.append(len(text))

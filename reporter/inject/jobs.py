@@ -23,11 +23,6 @@ class FoundJob:
     job: Place
     at: Place
 
-    @property
-    def pod(self) -> Place:
-        """Where the spec of its Pods is."""
-        return (*self.job, "spec", "template", "spec")
-
 
 def get(value: Any, place: Place) -> Any:
     """Return what is at a place; None where nothing is."""

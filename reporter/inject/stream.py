@@ -1,5 +1,6 @@
 """A stream of manifests with the reporter in its Jobs, or out of them, and what is said of each."""
 
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -26,7 +27,7 @@ from reporter.inject.transform import (
 _ABOUT = re.compile(r"Job|List|\brbac\.authorization\.k8s\.io\b")
 _RIGHTS: Final = "rights"
 _MARK: Final = "\ufeff"  # of the byte order, which some editors write
-_REWRITTEN: Final = "rewritten without its comments: it has aliases or an unusual YAML layout"
+_REWRITTEN: Final = "rewritten without its comments: it has aliases or an unusual layout"
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,10 +154,12 @@ def _unreadable(document: Document, found: list[FoundJob]) -> Mistake | None:
 
 
 def _rewritten(document: Document, value: Any) -> str:
-    """Write a document anew; what stands before and after it is kept."""
+    """Write a document anew, JSON as JSON; what stands before and after it is kept."""
     assert document.root is not None
     begin = document.text.rfind("\n", 0, document.root.start_mark.index) + 1
     before, own = document.text[:begin], document.text[begin:]
+    if own.lstrip().startswith("{"):
+        return f"{before}{json.dumps(value, ensure_ascii=False)}\n"
     if own.startswith("---"):
         before += "---\n"
     tail = "...\n" if re.search(r"^\.\.\.\s*\Z", own, re.MULTILINE) else ""

@@ -25,8 +25,8 @@ ANNOTATION: Final = "status-reporter.io/injected"
 DISABLED: Final = "disabled"
 SAME_ACCOUNT: Final = (
     "every container with a token of a Job's account can write the verdict of any Job in the "
-    "namespace: use an account for these Jobs alone, and --own-token-only (or "
-    "automountServiceAccountToken: false) where their containers do not need the API"
+    "namespace: give these Jobs their own account, and use --own-token-only (or "
+    "automountServiceAccountToken: false) unless their containers need the API"
 )
 """A remark that is the same for every Job."""
 AUTOMOUNT: Final = "automountServiceAccountToken"
@@ -254,7 +254,8 @@ def _adapter(template: Any, wishes: Wishes) -> tuple[str, str]:
         return "", f"no container can be the adapter; containers: {listed}"
     if len(likely) == 1:
         return likely[0], ""
-    return likely[0], f"{likely[0]!r} is the first of {listed}: set --adapter for another"
+    doubt = f"several containers could be the adapter ({', '.join(likely)}): using {likely[0]!r}"
+    return likely[0], f"{doubt}; set --adapter to choose another"
 
 
 def _unfit(pod: Object) -> str:

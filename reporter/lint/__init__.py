@@ -1,1 +1,1 @@
-"""Checks of Job manifests; `rules` has the table."""
+"""Checks of Job manifests; `setup_rules` and `pod_rules` have the rules."""

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TypeVar
 
 from reporter.common.objects import Place
 from reporter.inject.rights import Right
@@ -14,7 +13,8 @@ Judge = Callable[[Mapping[str, str]], Iterable[tuple[str, str, bool]]]
 """What is wrong with variables: name, text, and whether the reporter refuses to start with it."""
 Problems = Iterator[tuple[Place, str, str]]
 """What a rule finds: where in the document, what is wrong, and what to do."""
-_Check = TypeVar("_Check", bound=Callable[..., Problems])
+_Check = Callable[["Case"], Problems]
+_JobCheck = Callable[[Job], Problems]
 
 
 class Severity(StrEnum):
@@ -50,41 +50,45 @@ class Case:
 class Rule:
     """A rule. `partial` says that it fits Jobs that are only a part of one, as a patch is.
 
-    `summary` says in the documents what is found. `check` is called with a Case for each reporter;
-    `of_job` with the Job, which has a reporter or asks for one.
+    `summary` says in the documents what is found. `check` gets a Job that has a reporter or asks
+    for one.
     """
 
     id: str
     severity: Severity
     summary: str
-    check: Callable[..., Problems]
+    check: Callable[[Job, World], Problems]
     partial: bool = False
-    of_job: bool = False
 
     def problems(self, job: Job, world: World) -> Problems:
         """Yield what this rule finds in a Job."""
-        if not (job.whole or self.partial):
-            return
-        if self.of_job:
-            yield from self.check(job)
-            return
-        for reporter in job.reporters:
-            yield from self.check(Case(job, reporter, world))
+        if job.whole or self.partial:
+            yield from self.check(job, world)
 
 
 def rule(
-    table: list[Rule],
-    severity: Severity,
-    name: str,
-    summary: str,
-    *,
-    partial: bool = False,
-    of_job: bool = False,
+    table: list[Rule], severity: Severity, name: str, summary: str, *, partial: bool = False
 ) -> Callable[[_Check], _Check]:
-    """Add a rule to a table; `of_job` is for what a Job without a reporter can break too."""
+    """Add a rule about each reporter to a table."""
 
     def add(check: _Check) -> _Check:
-        table.append(Rule(name, severity, summary, check, partial, of_job))
+        def check_all(job: Job, world: World) -> Problems:
+            for reporter in job.reporters:
+                yield from check(Case(job, reporter, world))
+
+        table.append(Rule(name, severity, summary, check_all, partial))
+        return check
+
+    return add
+
+
+def job_rule(
+    table: list[Rule], severity: Severity, name: str, summary: str, *, partial: bool = False
+) -> Callable[[_JobCheck], _JobCheck]:
+    """Add a rule to a table that a Job without a reporter can break too."""
+
+    def add(check: _JobCheck) -> _JobCheck:
+        table.append(Rule(name, severity, summary, lambda job, _: check(job), partial))
         return check
 
     return add

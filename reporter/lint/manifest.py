@@ -79,7 +79,10 @@ def read_manifests(data: bytes) -> tuple[list[Manifest], list[Mistake]]:
 
 
 def _hinted(document: Document, mistakes: Sequence[Mistake]) -> Iterator[Mistake]:
-    """Look for a template in the line of a mistake; what gave the parser up may be anywhere."""
+    """Look for a template in the line of a mistake, or where the document cannot be read, in all.
+
+    Where the parser gave up says little about the cause.
+    """
     lines = document.text.split("\n") if mistakes else []
     for each in mistakes:
         whole = document.value is None

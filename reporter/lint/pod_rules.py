@@ -46,15 +46,15 @@ def results_not_shared(case: Case) -> Problems:
     if writes(container, volume):
         yield (
             place,
-            f"The adapter {adapter!r} mounts another subPath of the volume {volume!r} than the "
+            f"The adapter {adapter!r} mounts a different subPath of the volume {volume!r} than the "
             f"reporter, which reads {names.results_path} from it.",
             "Mount the same subPath in both.",
         )
     else:
         yield (
             place,
-            f"The adapter {adapter!r} does not mount the volume {volume!r} writable, which the "
-            f"reporter reads {names.results_path} from.",
+            f"The adapter {adapter!r} does not mount {volume!r} writable, the volume from which "
+            f"the reporter reads {names.results_path}.",
             f"Mount {volume!r} in the adapter, and write the result there.",
         )
 
@@ -142,12 +142,16 @@ def token_shared(case: Case) -> Problems:
         )
 
 
-@_error("missing-rights", "the service account may not read or write what the verdict needs")
+@_error(
+    "missing-rights", "the service account lacks permission to read or write what the verdict needs"
+)
 def missing_rights(case: Case) -> Problems:
     yield from _lacking(case, NEEDED)
 
 
-@_warning("missing-optional-rights", "the service account may not watch Pods or create Events")
+@_warning(
+    "missing-optional-rights", "the service account lacks permission to watch Pods or create Events"
+)
 def missing_optional_rights(case: Case) -> Problems:
     silent = case.reporter.says_no("REPORT_EVENTS")
     yield from _lacking(case, (WATCH,) if silent else (WATCH, EVENTS))
@@ -197,8 +201,7 @@ def host_network(case: Case) -> Problems:
     if not reporter.variable("METRICS_PORT")[1] and not reporter.container.get("envFrom"):
         yield (
             (*reporter.place, "env"),
-            "The Pod uses the node's network: the reporter serves its metrics on port 9464 of the "
-            "node, and takes it from others.",
+            "The Pod uses the node's network: the reporter's metrics occupy port 9464 of the node.",
             "Set METRICS_PORT to 0, or to a port that is free on every node.",
         )
 

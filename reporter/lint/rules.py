@@ -1,4 +1,4 @@
-"""All rules. Their ids are published: a rule may go, its id never means another."""
+"""All rules. Their ids are published: a rule may go, but its id is never reused."""
 
 from collections.abc import Collection
 from typing import Final
@@ -11,7 +11,7 @@ UNREADABLE: Final = Rule(  # found where files are read
     "unreadable",
     Severity.ERROR,
     "the file is not valid YAML, or a key appears twice",
-    lambda _: iter(()),
+    lambda *_: iter(()),
 )
 RULES: Final = (UNREADABLE, *setup_rules.RULES, *pod_rules.RULES)
 

@@ -7,7 +7,7 @@ from typing import Final
 from reporter.common.objects import Place, items, number, section, text
 from reporter.common.text import go_duration
 from reporter.jobs.setting import MARGIN
-from reporter.lint.case import Case, Problems, Rule, Severity, rule
+from reporter.lint.case import Case, Problems, Rule, Severity, job_rule, rule
 from reporter.lint.jobs import Job
 from reporter.verdict.facts import Form
 from reporter.verdict.pod import find_adapter
@@ -22,10 +22,11 @@ _REAPED: Final = 120
 _BACKOFF_LIMIT: Final = 6  # the API server's default
 
 
-@_error(
+@job_rule(
+    RULES,
+    Severity.ERROR,
     "not-injected",
     "the label `status-reporter.io/inject` is set, and the Pod template has no reporter",
-    of_job=True,
 )
 def not_injected(job: Job) -> Problems:
     if job.reporters:
@@ -130,7 +131,7 @@ def reporter_name(case: Case) -> Problems:
         yield (
             reporter.variable("REPORTER_CONTAINER_NAME")[0],
             f"The reporter's container is named {reporter.name!r}, but REPORTER_CONTAINER_NAME is "
-            f"{told!r}: the reporter may take itself for the adapter.",
+            f"{told!r}: the reporter may mistake itself for the adapter.",
             f"Set REPORTER_CONTAINER_NAME to {reporter.name!r}, or name the container {told!r}.",
         )
 
@@ -271,8 +272,8 @@ def wait_near_deadline(case: Case) -> Problems:
         if wait is not None and wait < limit < wait + MARGIN:
             yield (
                 place,
-                f"The {owner}'s activeDeadlineSeconds comes {limit - wait} s after the end of the "
-                "wait time, and counts from an earlier moment: the verdict may come too late.",
+                f"The {owner}'s activeDeadlineSeconds expires only {limit - wait} s after the wait "
+                "time and starts counting earlier: the verdict may come too late.",
                 _todo(wait, limit),
             )
 
@@ -293,17 +294,18 @@ def grace_too_short(case: Case) -> Problems:
     if grace is not None and grace < _GRACE:
         yield (
             (*case.job.pod_place, "terminationGracePeriodSeconds"),
-            f"The Pod has {grace} s to end: when it is deleted, the reporter has too little time "
-            "to write the verdict.",
+            f"The Pod has {grace} s to terminate: when it is deleted, the reporter has too little "
+            "time to write the verdict.",
             f"Set terminationGracePeriodSeconds to at least {_GRACE}, or leave it out (30 s).",
         )
 
 
-@_warning(
+@job_rule(
+    RULES,
+    Severity.WARNING,
     "ttl-too-short",
     "`ttlSecondsAfterFinished` is at most 120: too short for readers and the reaper",
     partial=True,
-    of_job=True,
 )
 def ttl_too_short(job: Job) -> Problems:
     if job.reporters and all(each.says_no("REPORT_CONDITION") for each in job.reporters):

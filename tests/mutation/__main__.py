@@ -1,4 +1,4 @@
-"""``python -m tests.mutation --package reporter/core --count 40 --seed 7``: do the tests notice?
+"""``python -m tests.mutation --package reporter/run --count 40 --seed 7``: do the tests notice?
 
 Draws small faults in the packages, in numbers by their lines of code, and plays the tests that
 execute the changed lines, the most concerned first. Which test modules execute which lines is

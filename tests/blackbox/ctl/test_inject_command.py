@@ -49,8 +49,8 @@ def test_a_stream_is_passed_on_with_the_reporter_in_its_jobs():
         "status-ctl: job.batch/greeting: injected (native form, adapter main)",
         "  waits 300 s for a result: set --env MAX_WAIT_TIME_SECONDS if it may take longer",
         "status-ctl: every container with a token of a Job's account can write the verdict of any "
-        "Job in the namespace: use an account for these Jobs alone, and --own-token-only (or "
-        "automountServiceAccountToken: false) where their containers do not need the API",
+        "Job in the namespace: give these Jobs their own account, and use --own-token-only (or "
+        "automountServiceAccountToken: false) unless their containers need the API",
     ] == report.splitlines()
     assert (0, once) == ctl("inject", "-f", "-", "--image", "i:1", data=once)[:2]
     assert (0, stream, "status-ctl: job.batch/greeting: uninjected\n") == ctl(

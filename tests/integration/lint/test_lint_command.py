@@ -101,8 +101,8 @@ def test_an_error_and_a_warning(home: Home) -> None:
         "    Job team/nightly: spec.activeDeadlineSeconds\n"
         "    What to do: Set MAX_WAIT_TIME_SECONDS to at most 230, or the deadline to at least "
         "310.\n"
-        f"job.yaml:{grace}: warning: The Pod has 1 s to end: when it is deleted, the reporter has "
-        "too little time to write the verdict. [grace-too-short]\n"
+        f"job.yaml:{grace}: warning: The Pod has 1 s to terminate: when it is deleted, the "
+        "reporter has too little time to write the verdict. [grace-too-short]\n"
         "    Job team/nightly: spec.template.spec.terminationGracePeriodSeconds\n"
         "    What to do: Set terminationGracePeriodSeconds to at least 5, or leave it out (30 s).\n"
     ) == out

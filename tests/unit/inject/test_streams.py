@@ -70,6 +70,23 @@ def test_a_generated_stream(seed):
     assert [] == [each for each in once.said if "rewritten" in each.what]
 
 
+def test_json_that_is_rewritten():
+    """It is JSON still: its neighbour needs no marker."""
+    pod = {"restartPolicy": "Never", "containers": [{"name": "main", "image": "x"}]}
+    spec = {"template": {"spec": pod}}
+    odd = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"labels": []}, "spec": spec}
+    neighbour = {"apiVersion": "v1", "kind": "Pod"}
+
+    once = injected(
+        f"{json.dumps(odd)}\n{json.dumps(neighbour)}\n", WISHES[Form.NATIVE], everything
+    )
+
+    made, other = map(json.loads, once.text.splitlines())
+    assert {"status-reporter.io/inject": "native"} == made["metadata"]["labels"]
+    assert neighbour == other
+    assert ["injected", "rewritten"] == [each.what.split()[0] for each in once.said]
+
+
 @pytest.mark.parametrize(
     "part", ["name: x", "template: null", "template: 5", "template: {spec: {template: {}}}"]
 )
