@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from reporter.common import dialing
 from reporter.link import NoAnswer, Progress, ResultSource, TimeLimits
 from tests.aggregators.scripted import BEAT
 from tests.integration.link.scripted import Scripted
@@ -182,6 +183,7 @@ def test_a_name_service_that_hangs_is_named(connect, monkeypatch):
         return ask(host if host != "slow" else "no address", *arguments, **more)
 
     monkeypatch.setattr(socket, "getaddrinfo", hang)
+    monkeypatch.setattr(dialing, "_lookups", {})
     with Scripted() as server:
         client = connect(
             server.config(aggregator_url="https://slow:1"), limits=TimeLimits(heartbeat=0.1)
