@@ -52,9 +52,13 @@ class Say:
 
 @dataclass(frozen=True)
 class Silence:
-    """Read the request, or only so many bytes of its body, then neither read nor answer."""
+    """Read the request, or only so many bytes of its body, then neither read nor answer.
+
+    Or answer `early`, before that.
+    """
 
     after: int | None = None
+    early: Say | None = None
 
 
 @dataclass(frozen=True)
@@ -115,6 +119,8 @@ class ScriptedServer(HttpServer):
             self.changed.notify_all()
         match act:
             case Silence():
+                if act.early:
+                    connection.send(act.early.encode())
                 self.closing.wait(HANG_SECONDS)
                 raise Dropped
             case Cut():

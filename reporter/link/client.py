@@ -76,7 +76,7 @@ class AggregatorClient:
         self._limits = limits or TimeLimits()
         self._trust = Trust(config, wall=wall)
         self._key = config.plugin, config.node
-        self._idle: list[Connection] = []
+        self._idle: list[Connection] = []  # without a lock: append, then see `_closed`; or pop
         self._closed = False
         self._in_order = threading.Lock()
         self._epoch, self._seq = os.urandom(8).hex(), 0
@@ -146,10 +146,10 @@ class AggregatorClient:
             **_format(result_format),
         }
         with source.open() as content, bare.open() as for_sonobuoy:
-            digest = content.digest
+            sent = content
 
             def put() -> Answer:
-                nonlocal digest
+                nonlocal sent
                 if self._features is None:
                     answer = self._beat(self.left)
                     if answer.status not in {200, 404}:
@@ -158,10 +158,10 @@ class AggregatorClient:
                     return self._upload(content, headers)
                 if not unreadable:
                     return Answer(404, {}, b"the aggregator takes no error reports")
-                digest = for_sonobuoy.digest
-                return self._upload(for_sonobuoy, {})
+                sent = for_sonobuoy
+                return self._upload(sent, {})
 
-            return self._deliver(put, lambda: digest)
+            return self._deliver(put, lambda: sent.digest)
 
     def post_progress(self, update: Progress | bytes) -> Reply:
         """Send one progress update, once; bytes are sent unchanged.

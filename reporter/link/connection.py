@@ -24,6 +24,8 @@ from reporter.link.messages import MAX_BODY, Answer, Request
 
 _SLICE_SECONDS = 0.5
 """How often it is looked whether the end has moved: a signal shortens what is left."""
+_LAST_LOOK_SECONDS = 1.0
+"""For an answer, when no more of the request is taken."""
 _NAGLE_OFF = [(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)]
 
 Left = Callable[[], float]
@@ -36,10 +38,10 @@ Dial = Callable[[ssl.SSLContext], ssl.SSLSocket]
 class TimeLimits:
     """Seconds that the parts of a try may take.
 
-    `connect` with the name's lookup; `handshake` and `silence` without a byte from or to the peer:
-    an aggregator with many uploads leaves ours unread for up to half an hour, and then answers that
-    it was busy. TCP detects a peer that is gone meanwhile. `progress` and `heartbeat` are for one
-    update or heartbeat with all its parts.
+    `connect` with the name's lookup; `silence` without a byte from or to the peer: an aggregator
+    with many uploads leaves ours unread for up to half an hour, and then answers that it was busy.
+    TCP detects a peer that is gone meanwhile. `progress` and `heartbeat` are for one update or
+    heartbeat with all its parts.
     """
 
     connect: float = 5.0
@@ -85,10 +87,11 @@ class Connection(HTTPSConnection):
         trouble = "" if kept else f"cannot connect to {self.host}: "
         over = threading.Event()
         watch = threading.Thread(target=self._watch, args=(over,), name="deadline", daemon=True)
+        self.timeout = self._limits.silence
         try:
             watch.start()
-        except RuntimeError as error:  # the system has no room for a thread
-            raise NoAnswer(str(error)) from None
+        except RuntimeError:  # no room for a thread: the end is where it is now
+            self.timeout = min(self.timeout, max(left(), 0.05))
         answer = None
         try:
             if not kept:
@@ -96,12 +99,15 @@ class Connection(HTTPSConnection):
                 trouble = ""
             answer = self._converse(request)
         except (OSError, HTTPException, HTTPError) as error:
-            plain = "timed out" if left() <= 0 else _plain(error)
+            late = left() <= 0
             ended = isinstance(error, ConnectionError | ssl.SSLEOFError | ssl.SSLZeroReturnError)
-            raise NoAnswer(trouble + plain, stale=kept and ended) from error
+            cut = late and not isinstance(error, TimeoutError)
+            plain = "timed out" if cut else _plain(error)
+            raise NoAnswer(trouble + plain, stale=kept and ended and not late) from error
         finally:
             over.set()
-            watch.join()
+            if watch.ident:
+                watch.join()
             if answer is None:
                 self.close()
         return answer
@@ -123,10 +129,10 @@ class Connection(HTTPSConnection):
         whole = True
         try:
             self.request(method, target, body, headers, preload_content=False, decode_content=False)
-        except TimeoutError:
-            raise
-        except OSError:
+        except OSError as error:
             whole = False  # the answer may have come all the same
+            if isinstance(error, TimeoutError):
+                self.timeout = _LAST_LOOK_SECONDS
         response = self.getresponse()
         text = b""
         try:
@@ -160,9 +166,9 @@ class Connection(HTTPSConnection):
 
 def _plain(error: BaseException) -> str:
     """Return an error as one line, without the additions of Python and OpenSSL."""
-    if isinstance(error, TimeoutError):
-        return error.strerror or "timed out"
     if isinstance(error, ssl.SSLError) and error.reason:
         return f"TLS: {error.reason.replace('_', ' ').lower()}"
-    text = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    return " ".join(str(text).split(" (_ssl.c")[0].split())
+    text = str(getattr(error, "strerror", None) or error) or type(error).__name__
+    if text.endswith("operation timed out"):
+        return "timed out"
+    return " ".join(text.split(" (_ssl.c")[0].split())

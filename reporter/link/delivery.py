@@ -12,6 +12,8 @@ from reporter.link.messages import Outcome
 FIRST_STEP, LONGEST_STEP = 1.0, 15.0
 UNREACHABLE_SECONDS = 600.0
 """Without any answer of 500 or above a delivery is tried so long: a Pod may be moving."""
+EXCUSED_SECONDS = 1860.0
+"""Tries without an answer may have waited their turn: so much of their time does not count."""
 UNTRUSTED_TRIES = 3
 LEAST_TRY = 1.0
 """A try that has less time than this before the caller's end is not worth beginning."""
@@ -44,6 +46,8 @@ class Tries:
     untrusted: int = 0
     refused_at: float | None = None
     """The first answer of 500 or above: it opened the aggregator's retry window."""
+    excused: float = 0.0
+    """The seconds of tries without an answer by which these times were moved."""
 
     def answered(self, status: int, now: float) -> "Tries":
         """Return them with one more try, answered with this status."""
@@ -51,18 +55,22 @@ class Tries:
         return replace(self, attempts=self.attempts + 1, refused_at=refused)
 
     def unanswered(self, seconds: float) -> "Tries":
-        """Return them with one more try that had no answer after so many seconds.
-
-        These do not count: it may have waited its turn when the aggregator ended.
-        """
-        return replace(self, attempts=self.attempts + 1, started=self.started + seconds)
+        """Return them with one more try that had no answer after so many seconds."""
+        excuse = min(seconds, EXCUSED_SECONDS - self.excused)
+        return replace(
+            self,
+            attempts=self.attempts + 1,
+            started=self.started + excuse,
+            refused_at=None if self.refused_at is None else self.refused_at + excuse,
+            excused=self.excused + excuse,
+        )
 
     def turned_away(self, now: float) -> "Tries":
         """Return them with one more try, for which a busy aggregator had no room.
 
         That is not a failure, and what was before it does not count any more.
         """
-        return replace(self, attempts=self.attempts + 1, started=now, refused_at=None)
+        return Tries(now, self.attempts + 1, self.untrusted)
 
     def mistrusted(self) -> "Tries":
         """Return them with one more handshake whose certificate is not trusted."""

@@ -2,15 +2,16 @@
 
 The plugin chooses the path, and this process can read what the plugin must not have sent anywhere:
 its own environment holds a private key. So what the path leads to is opened without being read,
-and is read only if the kernel says that it lies in the results directory. When to look is not
-decided here.
+and is read only if the kernel says that it lies in the results directory. The plugin may rename
+that too: where it is, is asked of the open directory, before the done file in it is read. When to
+look is not decided here.
 """
 
 import errno
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +24,7 @@ LONGEST = 4096
 
 # O_PATH only names a file: a device or a FIFO does not notice.
 _NAMED = os.O_PATH | os.O_CLOEXEC
+_DIRECTORY = _NAMED | os.O_DIRECTORY
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
@@ -41,8 +43,8 @@ class NoResult(ReporterError):
 class Target:
     """What the done file names, open: a regular file, or a directory.
 
-    `path` is its place inside of the results directory, `opened` a path to the open descriptor,
-    `name` the last part of the path as the plugin wrote it.
+    `path` is its place inside of the results directory, from there, `opened` a path to the open
+    descriptor, `name` the last part of the path as the plugin wrote it.
     """
 
     opened: Path
@@ -57,47 +59,66 @@ def seen(results: Path) -> bool:
 
 
 @contextmanager
+def directory(results: Path) -> Iterator[Path]:
+    """Open the results directory itself, for what is sent without a done file.
+
+    Gives a path to the open descriptor. Raises OSError, also when a link leads there: a plugin can
+    make one to a directory that it cannot write a done file to, and must not have sent.
+    """
+    with ExitStack() as held:
+        descriptor = _hold(held, os.open(results, _DIRECTORY))
+        if _place(descriptor).readlink() != results.absolute():
+            raise OSError(f"{results} is a symbolic link, or below one")
+        yield _place(descriptor)
+
+
+@contextmanager
 def opened(results: Path) -> Iterator[Target | None]:
     """Open what the done file in `results` names; nothing when the done file has gone.
 
     Relative paths count from `results`, those that are not there from `/`. Raises NoResult.
     """
-    text = _read(results)
-    if text is None:
-        yield None
-        return
-    quoted = repr(text if len(text) <= 256 else text[:253] + "...")
-    try:
-        named = _open(results, text)
-    except (OSError, ValueError) as error:
-        reason = _reason(error) if isinstance(error, OSError) else "no path"
-        raise NoResult(f"the result {quoted} is missing: {reason}", "no_result") from None
-    try:
-        # Links above the results belong to whoever made the mount, not to the plugin.
-        path, base = _place(named).readlink(), Path(os.path.realpath(results))
+    with ExitStack() as held:
+        try:
+            base = _hold(held, os.open(results, _DIRECTORY))
+            # Links above the results belong to whoever made the mount, not to the plugin.
+            place = _place(base).readlink()
+            text = _read(base)
+        except FileNotFoundError:
+            yield None
+            return
+        except OSError as error:
+            raise _bad_done_file(_reason(error)) from None
+        quoted = repr(text if len(text) <= 256 else text[:253] + "...")
+        try:
+            named = _hold(held, _open(base, text))
+        except (OSError, ValueError) as error:
+            reason = _reason(error) if isinstance(error, OSError) else "no path"
+            raise NoResult(f"the result {quoted} is missing: {reason}", "no_result") from None
+        path = _place(named).readlink()
         name = os.path.basename(text.rstrip("/")) or path.name  # noqa: PTH119 - not a Path yet
-        if not path.is_relative_to(base):
+        if not path.is_relative_to(place):
             raise NoResult(f"the result {quoted} is outside the results directory", "foreign_path")
         kind = os.fstat(named).st_mode
         if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):
             unfit = f"the result {quoted} is neither a file nor a directory"
             raise NoResult(unfit, "unreadable_result")
         try:
-            descriptor = os.open(_place(named), _READ)
+            found = _place(_hold(held, os.open(_place(named), _READ)))
         except OSError as error:
             trouble = f"the result {quoted} cannot be read: {_reason(error)}"
             raise NoResult(trouble, "unreadable_result", unreadable=name) from None
-    finally:
-        os.close(named)
-    try:
-        yield Target(_place(descriptor), path, name, stat.S_ISDIR(kind))
-    finally:
-        os.close(descriptor)
+        yield Target(found, path.relative_to(place), name, stat.S_ISDIR(kind))
 
 
-def _open(results: Path, text: str) -> int:
+def _hold(held: ExitStack, descriptor: int) -> int:
+    held.callback(os.close, descriptor)
+    return descriptor
+
+
+def _open(base: int, text: str) -> int:
     with suppress(FileNotFoundError, NotADirectoryError):
-        return os.open(results / text, _NAMED)
+        return os.open(text, _NAMED, dir_fd=base)
     return os.open(Path("/") / text, _NAMED)
 
 
@@ -105,20 +126,13 @@ def _place(descriptor: int) -> Path:
     return Path(f"/proc/self/fd/{descriptor}")
 
 
-def _read(results: Path) -> str | None:
-    try:
-        # Not followed: the text of a linked file would go out as the name of the result.
-        file = os.open(results / NAME, _READ | os.O_NOFOLLOW)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise _bad_done_file(_reason(error)) from None
+def _read(base: int) -> str:
+    # Not followed: the text of a linked file would go out as the name of the result.
+    file = os.open(NAME, _READ | os.O_NOFOLLOW, dir_fd=base)
     try:
         if not stat.S_ISREG(os.fstat(file).st_mode):
             raise _bad_done_file("not a regular file")
         data = os.read(file, LONGEST + 1)
-    except OSError as error:
-        raise _bad_done_file(_reason(error)) from None
     finally:
         os.close(file)
     if len(data) > LONGEST:

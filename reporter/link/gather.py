@@ -5,9 +5,9 @@ is sent in `client.py`.
 """
 
 import math
-import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -143,7 +143,7 @@ class _Gathering:
         """Return what reads the descriptor that is open, wherever its path leads by now."""
         if not target.directory:
             return ResultSource.from_file(target.opened, name=target.name)
-        own = target.path == Path(os.path.realpath(self._results))
+        own = target.path == Path()
         return ResultSource.from_directory(
             target.opened,
             exclude=[target.opened / done_file.NAME] if own else [],
@@ -153,14 +153,13 @@ class _Gathering:
 
     def report(self, failure: GatherFailure) -> Delivery:
         """Report that there is no result, if the aggregator knows error reports."""
-        everything = ResultSource.from_directory(
-            self._results, exclude=[self._results / done_file.NAME]
-        )
-        try:
-            report = self._say(failure, everything if failure.partial else None)
-        except SourceError:
+        report = None
+        if failure.partial:
             # Words without evidence are better than silence.
-            report = self._say(failure, None)
+            with suppress(SourceError, OSError), done_file.directory(self._results) as opened:
+                everything = ResultSource.from_directory(opened, exclude=[opened / done_file.NAME])
+                report = self._say(failure, everything)
+        report = report or self._say(failure, None)
         return replace(report, outcome=Outcome.GAVE_UP, text=failure.text)
 
     def _say(self, failure: GatherFailure, partial: ResultSource | None) -> Delivery:

@@ -1,6 +1,7 @@
 """Heartbeats: they tell the aggregator that this worker is alive, from its start until its upload.
 
-Nothing waits for a heartbeat and none is sent again: the next one follows soon.
+Nothing waits for a heartbeat and none is sent again: the next one follows soon. `Background` is the
+base of other threads of a worker too.
 """
 
 import random

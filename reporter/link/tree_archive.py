@@ -55,7 +55,7 @@ def pack(
     A file that grows meanwhile is cut at the size it had, one that shrinks is filled up with zeros,
     one that vanishes is left out. Raises OSError for what cannot be read or written.
     """
-    zipped, content = _Zipped(out), 0
+    zipped, content = _Zipped(out), sum(map(len, beside.values()))
     # GNU names are bytes: whatever a file system allows can be said in them.
     with tarfile.open(
         fileobj=cast("BinaryIO", zipped),
@@ -77,7 +77,7 @@ def pack(
             tar.members.clear()  # type: ignore[attr-defined]
     zipped.finish()
     if content > _FREE:
-        # Zeros behind the end of a gzip mean nothing.
+        # Readers of tar do not read on to zeros behind the end of a gzip.
         out.write(bytes(max(0, content // _RATIO + 1 - zipped.size)))
     out.flush()
 

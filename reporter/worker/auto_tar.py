@@ -119,12 +119,13 @@ def pack_in_place(results: Path) -> Path:
 
     The archive appears as a whole; a file of that name from before is a member of it.
     """
-    number, name = tempfile.mkstemp(prefix=f".{ARCHIVE}.", dir=results)
-    with open(number, "wb") as file:  # noqa: PTH123 - a descriptor
-        try:
-            pack(results, file, exclude=(Path(name), results / done_file.NAME))
-            Path(name).replace(results / ARCHIVE)
-        except OSError:
-            Path(name).unlink(missing_ok=True)
-            raise
+    with done_file.directory(results) as opened:
+        number, name = tempfile.mkstemp(prefix=f".{ARCHIVE}.", dir=opened)
+        with open(number, "wb") as file:  # noqa: PTH123 - a descriptor
+            try:
+                pack(opened, file, exclude=(Path(name), opened / done_file.NAME))
+                Path(name).replace(opened / ARCHIVE)
+            except OSError:
+                Path(name).unlink(missing_ok=True)
+                raise
     return results / ARCHIVE

@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import io
 import tarfile
+from collections.abc import Mapping
+from types import MappingProxyType
 
 BLOCK = 512
 USTAR = b"ustar\x0000"
@@ -35,8 +37,9 @@ def header(
     prefix: bytes = b"",
     mode: int = 0o644,
     size_field: bytes | None = None,
+    numbers: Mapping[int, bytes] = MappingProxyType({}),
 ) -> bytes:
-    """One header."""
+    """One header; `numbers` by their places."""
     fields = (
         name.ljust(100, b"\0")[:100],
         octal(mode, 8),
@@ -54,7 +57,10 @@ def header(
         octal(0, 8),
         prefix.ljust(155, b"\0"),
     )
-    return checked(b"".join(fields).ljust(BLOCK, b"\0"))
+    block = b"".join(fields).ljust(BLOCK, b"\0")
+    for at, number in numbers.items():
+        block = block[:at] + number + block[at + len(number) :]
+    return checked(block)
 
 
 def padded(data: bytes) -> bytes:

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from reporter.common import dialing
 from reporter.link import NoAnswer, Progress, ResultSource, TimeLimits
 from tests.aggregators.scripted import BEAT
 from tests.integration.link.scripted import Scripted
@@ -162,6 +163,44 @@ def test_w20_heartbeat_gives_up_after_its_limit(connect):
         assert client.put_result(ResultSource.from_bytes(b"{}", "a.json")).delivered
 
 
+def test_a_kept_connection_that_hangs_is_not_a_stale_one(connect):
+    """Nothing is connected to in the words, because nothing was."""
+    with Scripted(health=[Say(), Silence()]) as server:
+        client = connect(server.config(), limits=TimeLimits(heartbeat=0.3))
+        client.heartbeat()
+        with pytest.raises(NoAnswer, match=r"^timed out"):
+            client.heartbeat()
+        assert 1 == server.handshakes
+
+
+def test_a_name_service_that_hangs_is_named(connect, monkeypatch):
+    """The commonest trouble of a cluster."""
+    answered, ask = threading.Event(), socket.getaddrinfo
+
+    def hang(host, *arguments, **more):
+        if host == "slow" and not more.get("flags"):
+            answered.wait(30)
+        return ask(host if host != "slow" else "no address", *arguments, **more)
+
+    monkeypatch.setattr(socket, "getaddrinfo", hang)
+    monkeypatch.setattr(dialing, "_lookups", {})
+    with Scripted() as server:
+        client = connect(
+            server.config(aggregator_url="https://slow:1"), limits=TimeLimits(heartbeat=0.1)
+        )
+        with pytest.raises(NoAnswer, match=r"^cannot connect to slow: no DNS response for slow$"):
+            client.heartbeat()
+    answered.set()
+
+
+def test_an_answer_to_a_body_that_is_not_read_on(connect):
+    """Nobody reads it and nobody closes: the answer is found once sending has taken too long."""
+    body = ResultSource.from_bytes(bytes(24 * 2**20), "a.bin")  # more than sockets hold
+    with Scripted(results=[Silence(0, Say(409, close=True)), Say()]) as server:
+        delivery = connect(server.config(), limits=TimeLimits(silence=0.3)).put_result(body)
+    assert (409, 1) == (delivery.status, delivery.attempts)
+
+
 def test_silent_handshake_is_bounded(connect):
     """Somebody listens and never speaks TLS."""
     with socket.create_server(("127.0.0.1", 0)) as mute, Scripted() as server:
@@ -188,19 +227,22 @@ def test_end_that_comes_nearer_ends_a_silent_handshake(connect):
         assert time.monotonic() - began < TimeLimits().handshake
 
 
-def test_no_room_for_a_thread_is_no_answer(connect, monkeypatch):
-    """In a Pod with few process ids; the next heartbeat may find room."""
+def test_a_try_without_room_for_a_thread(connect, monkeypatch):
+    """In a Pod with few process ids a heartbeat is sent all the same, and has its limit."""
+
+    start = threading.Thread.start
 
     def refused(thread):
-        raise RuntimeError("can't start new thread")
+        if thread.name == "deadline":
+            raise RuntimeError("can't start new thread")
+        start(thread)
 
-    with Scripted() as server:
-        client = connect(server.config())
+    with Scripted(health=[Say(), Silence()]) as server:
+        client = connect(server.config(), limits=TimeLimits(heartbeat=0.5))
         monkeypatch.setattr(threading.Thread, "start", refused)
-        with pytest.raises(NoAnswer, match="can't start new thread"):
-            client.heartbeat()
-        monkeypatch.undo()
         assert 200 == client.heartbeat().status
+        with pytest.raises(NoAnswer, match=r"^timed out"):
+            client.heartbeat()
 
 
 def test_many_threads_share_a_client(connect):

@@ -412,10 +412,14 @@ def test_a_plugin_that_has_failed(world: World) -> None:
     assert (Outcome.GAVE_UP, "exit 1") == (delivery.outcome, delivery.text)
 
 
-def test_partial_output_that_cannot_be_packed(world: World) -> None:
-    """W11: then the words alone."""
+@pytest.mark.parametrize("linked", [False, True], ids=["not there", "a link to something else"])
+def test_partial_output_that_cannot_be_packed(world: World, tmp_path: Path, linked: bool) -> None:
+    """W11: then the words alone; a link could lead to this process's own key."""
     world.failure = GatherFailure("exit 1", "failed", partial=True)
     world.results.rmdir()
+    if linked:
+        (tmp_path / "secrets").mkdir()
+        world.results.symlink_to("secrets")
 
     world.gather()
 

@@ -112,6 +112,17 @@ def test_archive_of_the_callers_own_is_sent_as_it_is(connect):
         assert b"not looked at" == server.heard(2)[1].body
 
 
+def test_digest_of_a_report_is_that_of_what_was_sent(connect, fake_time, tmp_path):
+    """A file of the caller's that has changed before it went out."""
+    path = tmp_path / "p.tar.gz"
+    path.write_bytes(b"at first")
+    fake_time.at(0.1, lambda: path.write_bytes(b"in the end"))
+    with Scripted(health=[Say(503), BEAT]) as server:
+        delivery = connect(server.config()).report_error("x", "y", ResultSource.from_file(path))
+        (put,) = server.heard(1, "results")
+    assert (b"in the end", put.digest) == (put.body, delivery.digest)
+
+
 def test_peer_is_asked_again_until_it_answers(connect, fake_time):
     """Who cannot be asked cannot be told either: tried again like a result."""
     with Scripted(health=[Cut(), Say(503), BEAT]) as server:

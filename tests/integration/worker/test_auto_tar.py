@@ -317,3 +317,14 @@ def test_the_plugins_own_archive_of_that_name(tmp_path: Path) -> None:
         content = tar.extractfile(member)
         assert content is not None
         assert ("out.tar.gz", b"the plugin's own") == (member.name, content.read())
+
+
+def test_results_behind_a_link(tmp_path: Path) -> None:
+    """A plugin that may rename its results could have the worker's own secrets packed."""
+    (tmp_path / "secrets").mkdir()
+    (tmp_path / "results").symlink_to("secrets")
+
+    with pytest.raises(OSError, match="symbolic link"):
+        pack_in_place(tmp_path / "results")
+
+    assert [] == os.listdir(tmp_path / "secrets")

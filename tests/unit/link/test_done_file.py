@@ -66,13 +66,13 @@ def test_a_relative_path_that_is_not_there_counts_from_the_root(results: Path) -
 
 
 def test_a_directory(results: Path) -> None:
-    """Its resolved path is how files are excluded from it."""
+    """Its place decides whether the done file is excluded from it."""
     (results / "sub").mkdir()
     say(results, f"{results}/sub/")
 
     with opened(results) as target:
         assert target is not None
-        assert (True, results / "sub", "sub") == (target.directory, target.path, target.name)
+        assert (True, Path("sub"), "sub") == (target.directory, target.path, target.name)
 
 
 def test_the_results_directory_itself(results: Path) -> None:
@@ -81,7 +81,7 @@ def test_the_results_directory_itself(results: Path) -> None:
 
     with opened(results) as target:
         assert target is not None
-        assert (True, results) == (target.directory, target.path)
+        assert (True, Path()) == (target.directory, target.path)
 
 
 def test_a_link_inside_of_the_directory_is_resolved(results: Path) -> None:
@@ -168,6 +168,24 @@ def link_that_climbs(results: Path) -> str:
 def test_what_lies_outside_is_not_opened(results: Path, make: Callable[[Path], str]) -> None:
     """W9: the plugin chooses the path, and our environment holds a private key."""
     say(results, make(results))
+
+    assert "foreign_path" == cause(results)
+
+
+def test_results_that_are_replaced_meanwhile(
+    results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """W9: a plugin that may rename them makes them a link to the root, where everything lies."""
+    (results.parent / "secret").write_bytes(b"secret")
+    say(results, f"{results.parent}/secret")
+    read = os.read
+
+    def swap(file: int, size: int) -> bytes:
+        results.rename(results.parent / "own")
+        results.symlink_to("/")
+        return read(file, size)
+
+    monkeypatch.setattr(os, "read", swap)
 
     assert "foreign_path" == cause(results)
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reporter.link import Outcome
-from reporter.link.delivery import UNREACHABLE_SECONDS, Tries, outcome_of
+from reporter.link.delivery import EXCUSED_SECONDS, UNREACHABLE_SECONDS, Tries, outcome_of
 
 WINDOW = 120.0
 
@@ -69,9 +69,18 @@ def test_window_never_reaches_beyond_600_seconds():
     assert UNREACHABLE_SECONDS == Tries(0.0).answered(503, 590.0).last_start(WINDOW)
 
 
-def test_time_of_a_try_without_an_answer_does_not_count():
-    """It may have waited half an hour for its turn, until the aggregator was restarted."""
+def test_time_of_tries_without_an_answer_does_not_count():
+    """One may have waited half an hour for its turn, until the aggregator was restarted."""
     assert 1_800.0 + UNREACHABLE_SECONDS == Tries(0.0).unanswered(1_800.0).last_start(WINDOW)
+    assert 1_840.0 + WINDOW == Tries(0.0).answered(500, 40.0).unanswered(1_800.0).last_start(WINDOW)
+
+
+def test_time_without_an_answer_counts_in_the_end():
+    """An aggregator that never answers must not keep a Pod for days."""
+    tries = Tries(0.0)
+    for _ in range(9):
+        tries = tries.unanswered(500.0)
+    assert EXCUSED_SECONDS + UNREACHABLE_SECONDS == tries.last_start(WINDOW)
 
 
 def test_time_with_a_busy_aggregator_does_not_count():
@@ -105,13 +114,19 @@ def test_callers_end_leaves_time_for_the_last_try(left, expected):
     st.none() | st.floats(0.0, 1e6),
 )
 def test_a_delivery_always_ends_in_time(history, roll, wish):
-    """No try begins after 600 s, or 120 s after the first refusal, and no wait is over 45 s."""
-    now, tries, refused = 0.0, Tries(0.0), None
+    """No try begins after 600 s, or 120 s after the first refusal; no wait is over 45 s.
+
+    Beside what is excused of tries without an answer.
+    """
+    now, tries, refused, excused = 0.0, Tries(0.0), None, 0.0
     for status, took in history:
-        assert now <= UNREACHABLE_SECONDS
-        assert refused is None or now <= refused + WINDOW + 1e-6
+        assert now <= UNREACHABLE_SECONDS + excused
+        assert refused is None or now <= refused + WINDOW + excused + 1e-6
         now += took
-        tries = tries.answered(status, now) if status else tries.unanswered(0.0)
+        if status:
+            tries = tries.answered(status, now)
+        else:
+            tries, excused = tries.unanswered(took), min(excused + took, EXCUSED_SECONDS)
         if refused is None and status >= 500:
             refused = now
         delay = tries.delay(now, lambda: roll, window=WINDOW, retry_after=wish)

@@ -308,3 +308,13 @@ def test_what_compresses_too_well_is_no_bomb(tmp_path: Path) -> None:
         b"d": (len(text), text),
     } == found
     assert len(data) < 2 * len(noise) + 96 * 2**20 / 7
+
+
+def test_files_of_ours_count_too_when_a_tree_compresses_well(tmp_path: Path) -> None:
+    """An aggregator counts them: with exactly 64 MiB of zeros they decide."""
+    (tmp_path / "a").touch()
+    os.truncate(tmp_path / "a", 64 * 2**20)
+
+    data = archive(tmp_path, beside={"error.json": b"{}"})
+
+    assert 2 == sum(1 for _ in Archive(io.BytesIO(data), len(data), Caps()))

@@ -141,6 +141,13 @@ def test_archives_of_the_tar_program(tmp_path: Path, form: str) -> None:
             {"a": b"1"},
             id="link-with-a-size",
         ),
+        pytest.param(
+            tgz(
+                *(file(b"%d" % at, numbers={at: b"1.5e9"}) for at in (100, 108, 116, 136, 329, 337))
+            ),
+            dict.fromkeys(("100", "108", "116", "136", "329", "337"), b""),
+            id="numbers-that-are-not-read",
+        ),
         pytest.param(tgz(file(b"./a//./b", b"1")), {"a/b": b"1"}, id="normalised"),
         pytest.param(tgz(folder(b"./"), file(b"a", b"1")), {"a": b"1"}, id="root"),
         pytest.param(tgz(folder(b"d"), folder(b"d/"), file(b"d/a")), {"d/a": b""}, id="twice"),
@@ -233,6 +240,11 @@ def test_a40_gzip_that_is_no_archive() -> None:
         checked(body)
     assert "the gzip data is cut off" == refusal(body[:-4])
     assert "the gzip data is cut off" == refusal(gzip.compress(os.urandom(1_000_000))[:-4])
+
+
+def test_a_header_and_then_none() -> None:
+    """A cut archive is damaged, and not a file that is no archive."""
+    assert "a tar header is damaged" == refusal(tgz(pax(path=b"a"), b"x" * 2048, end=b""))
 
 
 CPU = 2.0  # seconds
