@@ -12,7 +12,6 @@ import pytest
 
 from reporter.cli.exits import CannotTell
 from reporter.errors import Forbidden, NotFound, Unavailable
-from reporter.kube.api import Page
 from reporter.runctl.expose import (
     Access,
     balancer_urls,
@@ -49,11 +48,11 @@ class World:
             raise found
         return found
 
-    def list_page(self, *_: Any, **__: Any) -> Page:
+    def list_all(self, *_: Any, **__: Any) -> list[Any]:
         labels = {"sonobuoy-component": "aggregator"}
         status = {"hostIP": "10.0.0.1"}
         pod = {"metadata": {"labels": labels}, "spec": {"nodeName": "node1"}, "status": status}
-        return Page([pod], "", "")
+        return [pod]
 
     def trouble(self, url: str) -> str:
         return "" if url in self._reachable else f"{url}: timed out"
