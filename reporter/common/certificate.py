@@ -45,14 +45,14 @@ def not_after(pem: str) -> float:
 
 def _elements(data: bytes) -> list[tuple[int, bytes]]:
     """Return the tag and the content of each DER element. IndexError if one is cut off."""
-    found = []
-    while data:
-        size, start = data[1], 2
+    found, at = [], 0
+    while at < len(data):
+        size, start = data[at + 1], at + 2
         if size >= 0x80:  # so many bytes of the size follow
             start += size - 0x80
-            size = int.from_bytes(data[2:start])
+            size = int.from_bytes(data[at + 2 : start])
         if start + size > len(data):
             raise IndexError
-        found.append((data[0], data[start : start + size]))
-        data = data[start + size :]
+        found.append((data[at], data[start : start + size]))
+        at = start + size
     return found

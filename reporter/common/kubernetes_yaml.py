@@ -25,7 +25,7 @@ NO_KEY: Final = "a key that is not text"
 _MERGE: Final = "tag:yaml.org,2002:merge"
 _KINDS: Final = frozenset({"bool", "float", "int", "null", "str"})
 _MARKER = re.compile(r"^(?:---|\.\.\.)(?=\s|$)", re.MULTILINE)
-_DIRECTIVE = re.compile(r"(?:[ \t]*(?:#.*)?\r?\n)*%")
+_DIRECTIVE = re.compile(r"(?:[ \t]*(?:#[^\r\n]*)?\r?\n)*%")
 _HALF = re.compile(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 _OBJECT = re.compile(r"\s*\{")
 _JSON = json.JSONDecoder()
@@ -97,9 +97,9 @@ class Document:
         self._seen = set[int]()
         self._lines: dict[Place, int] = {(): before + 1}
         self._most, self._left, self._merge = most, most, merge
-        self._json = _is_json(text)
+        self.is_json = _is_json(text)
         # Tabs and halves of characters are YAML's mistakes alone. Every place stays where it was.
-        plain = _HALF.sub(r"\\u0020", text.replace("\t", " ")) if self._json else text
+        plain = _HALF.sub(r"\\u0020", text.replace("\t", " ")) if self.is_json else text
         try:
             self._loader = Loader(plain)
             self.root = self._loader.get_single_node()
@@ -196,7 +196,7 @@ class Document:
         return self._text(node)
 
     def _text(self, node: Node) -> str:
-        if self._json and node.style == '"':  # type: ignore[attr-defined]
+        if self.is_json and node.style == '"':  # type: ignore[attr-defined]
             found: str = json.loads(self.text[node.start_mark.index : node.end_mark.index])
             # One half alone is no character.
             return found.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

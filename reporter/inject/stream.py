@@ -158,7 +158,7 @@ def _rewritten(document: Document, value: Any) -> str:
     assert document.root is not None
     begin = document.text.rfind("\n", 0, document.root.start_mark.index) + 1
     before, own = document.text[:begin], document.text[begin:]
-    if own.lstrip().startswith("{"):
+    if document.is_json:
         return f"{before}{json.dumps(value, ensure_ascii=False)}\n"
     if own.startswith("---"):
         before += "---\n"

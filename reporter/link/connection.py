@@ -90,8 +90,9 @@ class Connection(HTTPSConnection):
         self.timeout = self._limits.silence
         try:
             watch.start()
-        except RuntimeError:  # no room for a thread: the end is where it is now
-            self.timeout = min(self.timeout, max(left(), 0.05))
+        except RuntimeError as error:  # no room for a thread, and without it no end
+            self.close()
+            raise NoAnswer(str(error)) from error
         answer = None
         try:
             if not kept:
@@ -106,8 +107,7 @@ class Connection(HTTPSConnection):
             raise NoAnswer(trouble + plain, stale=kept and ended and not late) from error
         finally:
             over.set()
-            if watch.ident:
-                watch.join()
+            watch.join()
             if answer is None:
                 self.close()
         return answer

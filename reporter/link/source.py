@@ -7,6 +7,7 @@ measured, or the try fails.
 import hashlib
 import io
 import os
+import struct
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
@@ -200,7 +201,7 @@ def _holds_tar(start: bytes) -> bool:
         block = zlib.decompressobj(wbits=31).decompress(start, tarfile.BLOCKSIZE)
         if block == bytes(tarfile.BLOCKSIZE):
             return True  # an empty archive is two blocks of zeros
-        tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
-    except (zlib.error, tarfile.HeaderError):
+        checksums: tuple[int, int] = tarfile.calc_chksums(block)  # type: ignore[attr-defined]
+        return tarfile.nti(block[148:156]) in checksums  # type: ignore[attr-defined]
+    except (zlib.error, struct.error, tarfile.HeaderError):
         return False
-    return True

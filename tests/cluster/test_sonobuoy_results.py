@@ -8,12 +8,12 @@ from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
 
 import pytest
-from tests.integration.aggregator.intake.test_judging import judged, judging, packed
 
 from reporter.run.plan import Key, Plan, Plugin
 from reporter.run.state import Phase
 from tests.blackbox.cluster.two_readers import check_both
 from tests.integration.aggregator.intake.scene import ARCHIVE, JSON, Scene, play
+from tests.integration.aggregator.test_judging import judged, judging, packed
 
 pytestmark = pytest.mark.cluster
 FORMATS = ("junit", "gojson", "manual", "raw", "adapter")

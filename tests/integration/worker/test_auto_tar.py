@@ -5,6 +5,7 @@ import io
 import json
 import os
 import tarfile
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -317,6 +318,20 @@ def test_the_plugins_own_archive_of_that_name(tmp_path: Path) -> None:
         content = tar.extractfile(member)
         assert content is not None
         assert ("out.tar.gz", b"the plugin's own") == (member.name, content.read())
+
+
+@pytest.mark.parametrize("written", ["/{}", "{}/../{name}", "{}/"])
+def test_results_whose_path_is_written_otherwise(tmp_path: Path, written: str) -> None:
+    """Nothing but a link is refused."""
+    assert pack_in_place(Path(written.format(tmp_path, name=tmp_path.name))).is_file()
+
+
+def test_results_behind_the_link_of_our_image() -> None:
+    """Debian's images have the directory for the state of programs at `/run`."""
+    if os.path.realpath("/var/run") != "/run" or not os.access("/run/lock", os.W_OK):
+        pytest.skip("needs /var/run as a link to /run, with a directory that may be written")
+    with tempfile.TemporaryDirectory(dir="/var/run/lock") as results:
+        assert pack_in_place(Path(results)).is_file()
 
 
 def test_results_behind_a_link(tmp_path: Path) -> None:

@@ -154,6 +154,7 @@ def test_what_cannot_be_read(text, mistake):
         ["a: |\n  ---\n...\n", "# x\n", "--- b\n----\n", "---"],
         ["%YAML 1.1\n---\na: 1\n", "---\nb: 1\n...\n", "%TAG ! x\n--- c\n", "--- d"],
         ["# x\r\n \n%YAML 1.1\n---\n", "---\n...\n", "# y\n%TAG ! x\n--- c\n", "--- d"],
+        ["# a licence\r\n" * 10_000, "---\r\na: 1\r\n"],
         ['{"a": "}{"}\n', "{}", "{\n}\n", "---\n{}"],
         ["{a: 1} {b: 2}"],
     ],

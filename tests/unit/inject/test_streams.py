@@ -14,6 +14,8 @@ from reporter.verdict.facts import Form
 from tests.manifests.collected import NULLS, REWRITTEN, SHAPES, UNCHANGED
 from tests.manifests.generated import COUNT, generated
 
+CONTAINERS = [{"name": "main", "image": "x"}]
+SPEC = {"template": {"spec": {"restartPolicy": "Never", "containers": CONTAINERS}}}
 WISHES = {form: Wishes("registry.example/status-reporter:1", form) for form in Form}
 
 
@@ -72,9 +74,7 @@ def test_a_generated_stream(seed):
 
 def test_json_that_is_rewritten():
     """It is JSON still: its neighbour needs no marker."""
-    pod = {"restartPolicy": "Never", "containers": [{"name": "main", "image": "x"}]}
-    spec = {"template": {"spec": pod}}
-    odd = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"labels": []}, "spec": spec}
+    odd = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"labels": []}, "spec": SPEC}
     neighbour = {"apiVersion": "v1", "kind": "Pod"}
 
     once = injected(
@@ -85,6 +85,21 @@ def test_json_that_is_rewritten():
     assert {"status-reporter.io/inject": "native"} == made["metadata"]["labels"]
     assert neighbour == other
     assert ["injected", "rewritten"] == [each.what.split()[0] for each in once.said]
+
+
+def test_a_document_in_braces_that_is_rewritten():
+    """It is no JSON, and ends with its marker still."""
+    job = yaml.safe_dump(
+        {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"labels": []}, "spec": SPEC},
+        default_flow_style=True,
+        width=1000,
+    )
+
+    once = injected(f"{job}...\n{{kind: Pod}}\n", WISHES[Form.NATIVE], everything)
+
+    made, other = values(once.text)
+    assert {"status-reporter.io/inject": "native"} == made["metadata"]["labels"]
+    assert {"kind": "Pod"} == other
 
 
 @pytest.mark.parametrize(

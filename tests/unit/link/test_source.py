@@ -84,6 +84,16 @@ def test_empty_archive_is_an_archive():
         assert GZIP == it.content_type
 
 
+def test_an_archive_with_a_number_that_nobody_reads():
+    """As the aggregator takes it: the checksum makes a header."""
+    header = bytearray(gzip.decompress(tarred(a=b"x")))
+    header[136:148] = b"1.5e9".ljust(12, b"\0")
+    header[148:156] = b" " * 8
+    header[148:156] = b"%06o\0 " % sum(header[:512])
+    with ResultSource.from_bytes(gzip.compress(bytes(header)), "a.tgz").open() as it:
+        assert GZIP == it.content_type
+
+
 def test_callers_content_type_wins():
     """Whatever the name says."""
     with ResultSource.from_bytes(b"x", "a.tgz", "text/csv").open() as it:

@@ -8,18 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from tests.integration.aggregator.intake.test_judging import (
+
+from reporter.run.plan import Key, Plan, Plugin
+from reporter.run.record import Cause
+from reporter.run.state import Phase
+from tests.integration.aggregator.intake.scene import ARCHIVE, JSON, REPORT, Scene, play
+from tests.integration.aggregator.test_judging import (
     FAILING,
     PASSING,
     judged,
     judging,
     packed,
 )
-
-from reporter.run.plan import Key, Plan, Plugin
-from reporter.run.record import Cause
-from reporter.run.state import Phase
-from tests.integration.aggregator.intake.scene import ARCHIVE, JSON, REPORT, Scene, play
 
 UNIT = Key("unit", "global")
 CHECK = Key("check", "global")
