@@ -9,7 +9,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Self
 
@@ -293,17 +293,18 @@ class Jobs:
         check_others(run.versions())
         check_shown(shown)
         check_events(found["items"], shown)
-        pods = run.pods()
+        pods, earlier = run.pods(), set[Verdict]()
         for place, seen in enumerate(pods):
             name, last = seen[-1].object["metadata"]["name"], place == len(pods) - 1
             own = [each for each in shown if each.note["attempt"]["pod"] == name]
-            attempt = self._attempt(plan, run, seen)
+            attempt = replace(self._attempt(plan, run, seen), earlier=frozenset(earlier))
             try:
                 self._judge_verdicts(plan, attempt, own, must=last and run.ended())
                 self._judge_ends(plan, run, attempt, own, seen[-1].object, last=last)
                 self._judge_costs(plan, run, attempt, own, seen)
             except Contradiction as error:
                 raise Contradiction(f"{error}\n{attempt}") from None
+            earlier |= {each.verdict for run in attempt.runs for each in run.writes} - {INVALID}
             if last and own:
                 self.counts[own[-1].reason.partition("-")[0]] += 1
 

@@ -71,6 +71,7 @@ class Attempt:
     backoffLimit. `downs`: when the reporter or what it needs was away. `delayed`: seconds
     for which the reporter, its API server or its kubelet may have stood still. `refused`: the API
     server has refused the Pod for a while; then any file counts, also one that was there before.
+    `earlier`: the results of earlier Pods.
     """
 
     created: float
@@ -84,6 +85,7 @@ class Attempt:
     downs: tuple[tuple[float, float], ...]
     delayed: float
     refused: bool = False
+    earlier: frozenset[Verdict] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -121,8 +123,12 @@ def finals(plan: Plan, attempt: Attempt) -> set[Verdict]:
 
 
 def old(plan: Plan, attempt: Attempt) -> set[Verdict]:
-    """What another Job has left at the path, where it counts."""
-    return {OLD} if attempt.refused and plan.volume == "claim with an old result" else set()
+    """What another Job or Pod has left at the path, where it counts."""
+    if not attempt.refused or plan.volume == "emptyDir":
+        return set()
+    return (
+        {*attempt.earlier, OLD} if plan.volume == "claim with an old result" else {*attempt.earlier}
+    )
 
 
 def owes(attempt: Attempt) -> bool:
@@ -132,6 +138,8 @@ def owes(attempt: Attempt) -> bool:
         return False
     ended = attempt.runs[-1].ended if attempt.runs else None
     end = min(removed, ended if ended is not None else NEVER)
+    if end == NEVER and not attempt.runs:
+        return not any(until >= attempt.up for _, until in attempt.downs)
     if end in (NEVER, removed):
         # An adapter that is asked to end may be heard until just before the kill.
         return not any(
