@@ -71,7 +71,7 @@ class Attempt:
     backoffLimit. `downs`: when the reporter or what it needs was away. `delayed`: seconds
     for which the reporter, its API server or its kubelet may have stood still. `refused`: the API
     server has refused the Pod for a while; then any file counts, also one that was there before.
-    `earlier`: the results of earlier Pods.
+    `earlier`: the results of earlier Pods on its volume.
     """
 
     created: float
@@ -124,11 +124,7 @@ def finals(plan: Plan, attempt: Attempt) -> set[Verdict]:
 
 def old(plan: Plan, attempt: Attempt) -> set[Verdict]:
     """What another Job or Pod has left at the path, where it counts."""
-    if not attempt.refused or plan.volume == "emptyDir":
-        return set()
-    return (
-        {*attempt.earlier, OLD} if plan.volume == "claim with an old result" else {*attempt.earlier}
-    )
+    return {*attempt.earlier} if attempt.refused and plan.volume != "emptyDir" else set()
 
 
 def owes(attempt: Attempt) -> bool:
@@ -161,14 +157,13 @@ def owes(attempt: Attempt) -> bool:
 
 def reaped(plan: Plan, attempt: Attempt, shown: set[Verdict]) -> set[Verdict]:
     """The final verdicts that the reaper may write for it, where others were shown before."""
-    valid = {each.verdict for run in attempt.runs for each in run.writes} - {INVALID}
+    written = {each.verdict for run in attempt.runs for each in run.writes} | old(plan, attempt)
     proven = {MEMORY} if any(run.out_of_memory for run in attempt.runs) else set()
     if plan.trouble:
         proven = {TROUBLES[plan.trouble]}
     if attempt.deadline < NEVER:
         proven |= {TIMEOUT}
-    valid |= old(plan, attempt)
-    return {INTERRUPTED} | proven | (_removals(attempt) & {EVICTED}) | (shown & valid)
+    return {INTERRUPTED} | proven | (_removals(attempt) & {EVICTED}) | (shown & written - {INVALID})
 
 
 def exit_code(plan: Plan, rule: str, status: str) -> int:

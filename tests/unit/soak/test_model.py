@@ -81,7 +81,7 @@ SITUATIONS: list[tuple[Plan, Attempt, set[Verdict]]] = [
     (PLAN, pod(run(PASSED, REFUSED)), {PASSED}),
     (PLAN, pod(run(INVALID, REFUSED)), {REFUSED}),
     (LEFT, pod(run(PASSED)), {PASSED}),
-    (LEFT, pod(run(PASSED), refused=True), {PASSED, OLD}),
+    (LEFT, pod(run(PASSED), refused=True, earlier=frozenset({OLD})), {PASSED, OLD}),
     (PLAN, pod(run(INVALID)), {INVALID}),
     (PLAN, pod(run()), {MISSING}),
     (replace(PLAN, required=False), pod(run()), {SUCCEEDED}),
