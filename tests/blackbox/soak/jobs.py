@@ -237,18 +237,20 @@ class Jobs:
             shown, pod = run.history(), run.pod()
             if run.ended():
                 return True
-            if not shown or not STAYS & {life.end for life in plan.lives}:
+            if not STAYS & {life.end for life in plan.lives}:
                 return False
-            if run.pods()[-1][-1].gone:
+            if not run.pods() or run.pods()[-1][-1].gone:
                 return False  # another one comes, or the Job's end
+            # A classic reporter that was killed is not started again, and the adapter stays.
+            hits = {hit.kind for hit in self._hits[pod["metadata"]["name"]]}
+            if "terminated" in state(pod, REPORTER) and hits & {"kill", "term"}:
+                return True
+            if not shown:
+                return False
             said = shown[-1]
             # A result may be replaced by a later run's for as long as there may be one.
             last = said.final or (said.note["rule"] == "R" and plan.policy == "OnFailure")
-            if last and said.note["attempt"]["pod"] == pod["metadata"]["name"]:
-                return True
-            # A classic reporter that was killed is not started again, and the adapter stays.
-            hits = {hit.kind for hit in self._hits[pod["metadata"]["name"]]}
-            return "terminated" in state(pod, REPORTER) and bool(hits & {"kill", "term"})
+            return bool(last and said.note["attempt"]["pod"] == pod["metadata"]["name"])
 
         end = time.monotonic() + END_SECONDS
         while True:
@@ -381,7 +383,9 @@ class Jobs:
         further = max(0, len({each.reason for each in own}) - 2)
         progress = int((seen[-1].at - attempt.created) / 30) + 1
         budget = REQUESTS + REQUESTS_FURTHER * further + REQUESTS_CONFLICT * conflicts
-        budget += REQUESTS_FAULT * len(attempt.downs)
+        # What was answered and then cut off is asked again, and counts twice.
+        cut = sum(each.kind == "cut" for each in faults)
+        budget += REQUESTS_FAULT * (len(attempt.downs) + cut)
         if any(life.progress == "good" for life in plan.lives):
             budget += progress
         stopping = LAST_LOOK_SECONDS * sum(hit.kind == "term" for hit in self._hits[name])
