@@ -7,7 +7,7 @@ import os
 import tarfile
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -254,18 +254,9 @@ def test_a_done_file_after_a_crash(plugin: Plugin) -> None:
     assert b"report" == put.body
 
 
-@pytest.mark.parametrize(
-    "show",
-    [
-        lambda plugin: plugin.show(running()),
-        lambda plugin: plugin.show(terminated(0), restart="Always"),
-        lambda plugin: plugin.fake.create_pod(without_statuses()),
-    ],
-    ids=["still running", "restarting after exit 0", "no statuses"],
-)
-def test_nothing_is_sent_yet(plugin: Plugin, show: Callable[[Plugin], None]) -> None:
+def test_nothing_is_sent_yet(plugin: Plugin) -> None:
     """W11: it goes on looking."""
-    show(plugin)
+    plugin.show(running())
     plugin.start()
     plugin.looks(5)
 

@@ -46,7 +46,7 @@ def names(environ: dict[str, str], **options: str) -> list[str]:
 
 def test_defaults_are_the_contracts():
     """What Sonobuoy's worker takes when it is not told."""
-    config = WorkerConfig.from_env(environment())
+    config = WorkerConfig.from_env(environment(NODE_NAME="of a node's worker only"))
     assert ("aggregator.example", 8080) == (config.host, config.port)
     assert ("e2e", "global") == (config.plugin, config.node)
     assert ("/tmp/sonobuoy/results", 8099) == (str(config.results_dir), config.progress_port)
@@ -149,13 +149,6 @@ def test_w16_what_no_library_likes(variable, text):
     assert [variable] == names(environment(**{variable: text}))
 
 
-def test_w16_settings_file_without_a_bottom(tmp_path):
-    """W16: whoever filled it in, nobody may crash over it."""
-    (tmp_path / "worker.json").write_text("[" * 200_000)
-    environ = environment(WORKER_CONFIG_FILE=str(tmp_path / "worker.json"))
-    assert ["WORKER_CONFIG_FILE"] == names(environ)
-
-
 def test_w16_broken_key_is_named_and_not_shown():
     """W16: whatever is in it must not end in a log."""
     lines = identities().client.sec1.splitlines()
@@ -240,27 +233,18 @@ def test_what_is_no_address(url):
     assert ["AGGREGATOR_URL"] == names(environment(AGGREGATOR_URL=url))
 
 
-@pytest.mark.parametrize("node", ["a/b", ".", "..", "global", "a\0b"])
+@pytest.mark.parametrize("node", ["", "a/b", ".", "..", "global", "a\0b"])
 def test_w2_what_is_no_node(node):
-    """W2: it becomes a part of the path."""
+    """W2: it becomes a part of the path, so it is required too."""
     assert ["NODE_NAME"] == names(environment(NODE_NAME=node), scope="node")
-
-
-def test_w2_node_is_required_for_the_worker_of_a_node():
-    """W2: and of no interest to one that reports for the cluster."""
-    assert ["NODE_NAME"] == names(environment(NODE_NAME=""), scope="node")
-    assert "global" == WorkerConfig.from_env(environment(NODE_NAME="node1")).node
 
 
 @pytest.mark.parametrize(
     ("text", "expected", "warned"),
     [
         ("0s", 0.0, False),
-        ("0", 0.0, False),
         ("garbage", 5.0, True),
         ("-3s", 5.0, True),
-        ("5", 5.0, True),
-        ("250ms", 0.25, False),
         ("9999999h", 5.0, True),
         ("9" * 400 + "h", 5.0, True),
     ],
@@ -317,20 +301,21 @@ def test_pem_texts_from_files(tmp_path):
     assert who.client.pkcs8 == WorkerConfig.from_env(environ).client_key
 
 
-def test_both_forms_are_an_error_and_so_is_a_missing_file(tmp_path):
-    """Which one was meant nobody can know."""
-    environ = environment(CA_CERT_FILE="/x", CLIENT_KEY="", CLIENT_KEY_FILE=str(tmp_path / "none"))
+def test_files_that_cannot_be_taken(tmp_path):
+    """Which of two was meant nobody can know; a decoder's message would show what it decodes."""
+    (tmp_path / "key").write_bytes(b"\xff\xfesecret")
+    environ = environment(
+        CA_CERT_FILE="/x",
+        CLIENT_CERT="",
+        CLIENT_CERT_FILE=str(tmp_path / "none"),
+        CLIENT_KEY="",
+        CLIENT_KEY_FILE=str(tmp_path / "key"),
+    )
     assert [
         "CA_CERT_FILE: must not be set together with CA_CERT",
-        "CLIENT_KEY_FILE: cannot be read: No such file or directory",
+        "CLIENT_CERT_FILE: cannot be read: No such file or directory",
+        "CLIENT_KEY_FILE: cannot be read: invalid content",
     ] == problems(environ)
-
-
-def test_key_file_of_bytes_is_not_shown(tmp_path):
-    """A decoder's message would repeat what it could not decode."""
-    (tmp_path / "key").write_bytes(b"\xff\xfesecret")
-    found = problems(environment(CLIENT_KEY="", CLIENT_KEY_FILE=str(tmp_path / "key")))
-    assert ["CLIENT_KEY_FILE: cannot be read: invalid content"] == found
 
 
 def test_config_file_with_the_same_facts(tmp_path):
@@ -360,10 +345,18 @@ def test_config_file_with_the_same_facts(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"[]", b"\xff", b'{"nodename": []}', b'{"nodename": true}']
+    "content",
+    [
+        b"",
+        b"[]",
+        b"\xff",
+        b'{"nodename": []}',
+        b'{"nodename": true}',
+        pytest.param(b"[" * 200_000, id="without a bottom"),
+    ],
 )
 def test_bad_config_file_is_one_problem_more(tmp_path, content):
-    """Named by the variable that named it."""
+    """W16: named by the variable that named it."""
     path = tmp_path / "worker.json"
     path.write_bytes(content)
     assert ["WORKER_CONFIG_FILE"] == names(environment(WORKER_CONFIG_FILE=str(path)))
