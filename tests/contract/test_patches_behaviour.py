@@ -1,5 +1,7 @@
 """How the API server merges a PATCH into a Job's status: the fake and the real one."""
 
+from typing import Any
+
 import pytest
 
 from tests.contract.conditions import LATER, THEN, condition, conditions, types, version
@@ -42,17 +44,6 @@ def test_the_first_condition(api: Server) -> None:
     assert int(version(reply.json)) > int(version(before))
 
 
-def test_other_conditions_are_kept(api: Server) -> None:
-    """One of another writer is neither changed nor dropped."""
-    api.create_job()
-    foreign = condition("Foreign", status="Unknown")
-    api.patch_conditions(foreign)
-    after = api.patch_conditions(condition()).json
-
-    assert foreign in conditions(after)
-    assert condition() in conditions(after)
-
-
 @pytest.mark.parametrize(
     ("patch", "expected"),
     [
@@ -80,26 +71,47 @@ def test_the_order_when_new_and_old_types_come_together(
     assert expected == types(after)
 
 
-def test_fields_left_out_survive(api: Server) -> None:
-    """An old message stays."""
+FOREIGN = condition("Foreign", status="Unknown")
+WITHOUT_TEXTS = {
+    "type": "Available",
+    "status": "True",
+    "lastProbeTime": None,
+    "lastTransitionTime": THEN,
+}
+BARE = {"type": "Bare", "status": "", "lastProbeTime": None, "lastTransitionTime": None}
+
+
+@pytest.mark.parametrize(
+    ("before", "patch", "after"),
+    [
+        pytest.param(FOREIGN, condition(), [condition(), FOREIGN], id="another writer's is kept"),
+        pytest.param(
+            condition(),
+            {"type": "Available", "status": "False"},
+            [condition(status="False")],
+            id="fields left out survive",
+        ),
+        pytest.param(
+            condition(),
+            {"type": "Available", "reason": None, "message": None, "lastProbeTime": None},
+            [WITHOUT_TEXTS],
+            id="null deletes texts, times are shown as null",
+        ),
+        pytest.param(
+            FOREIGN, {"type": "Foreign", "$patch": "delete"}, [], id="a directive deletes one"
+        ),
+        pytest.param(
+            FOREIGN, {"type": "Bare"}, [BARE, FOREIGN], id="of a type alone the status is empty"
+        ),
+    ],
+)
+def test_conditions_are_merged_by_their_type(
+    api: Server, before: dict[str, Any], patch: dict[str, Any], after: list[dict[str, Any]]
+) -> None:
     api.create_job()
-    api.patch_conditions(condition())
-    after = api.patch_conditions({"type": "Available", "status": "False"}).json
+    api.patch_conditions(before)
 
-    assert [condition(status="False")] == conditions(after)
-
-
-def test_null_deletes_a_field(api: Server) -> None:
-    """Texts go; times are shown as null."""
-    api.create_job()
-    api.patch_conditions(condition())
-    after = api.patch_conditions(
-        {"type": "Available", "reason": None, "message": None, "lastProbeTime": None}
-    ).json
-
-    left = condition(lastProbeTime=None)
-    del left["reason"], left["message"]
-    assert [left] == conditions(after)
+    assert after == conditions(api.patch_conditions(patch).json)
 
 
 def test_null_deletes_the_list(api: Server) -> None:
@@ -111,15 +123,6 @@ def test_null_deletes_the_list(api: Server) -> None:
     assert "conditions" not in after["status"]
 
 
-def test_a_directive_deletes_one_condition(api: Server) -> None:
-    """The others stay."""
-    api.create_job()
-    api.patch_conditions(condition("A"), condition("B"))
-    after = api.patch_conditions({"type": "A", "$patch": "delete"}).json
-
-    assert ["B"] == types(after)
-
-
 def test_a_condition_without_type_is_a_server_error(api: Server) -> None:
     """500, though the request is what is wrong, where there is a list to merge with."""
     api.create_job()
@@ -128,24 +131,6 @@ def test_a_condition_without_type_is_a_server_error(api: Server) -> None:
 
     assert 500 == reply.status
     assert "does not contain declared merge key: type" in reply.message
-
-
-def test_a_first_condition_without_type(api: Server) -> None:
-    """It is stored with an empty type: there was no list to merge with."""
-    api.create_job()
-    reply = api.patch_conditions({"status": "True"})
-
-    assert 200 == reply.status
-    assert [""] == types(reply.json)
-
-
-def test_a_condition_with_only_a_type(api: Server) -> None:
-    """An empty status is stored, times are null, texts are absent."""
-    api.create_job()
-    after = api.patch_conditions({"type": "Bare"}).json
-
-    bare = {"type": "Bare", "status": "", "lastProbeTime": None, "lastTransitionTime": None}
-    assert [bare] == conditions(after)
 
 
 def test_an_identical_patch_is_no_write(api: Server) -> None:
