@@ -132,23 +132,6 @@ def test_w16_forms_of_the_key(form):
     assert config.client_key.strip() == (pair.pkcs8 if form == "pkcs8" else pair.sec1).strip()
 
 
-@pytest.mark.parametrize(
-    ("variable", "text"),
-    [
-        ("CA_CERT", "-----BEGIN CERTIFICATE-----\n\udcff\n-----END CERTIFICATE-----\n"),
-        ("CLIENT_CERT", "-----BEGIN CERTIFICATE-----\n\udcff\n-----END CERTIFICATE-----\n"),
-        ("CLIENT_KEY", "-----BEGIN PRIVATE KEY-----\n\udcff\n-----END PRIVATE KEY-----\n"),
-        ("SONOBUOY_PROGRESS_PORT", "1" + "0" * 400),
-        ("SONOBUOY_PROGRESS_PORT", "9" * 5000),
-        ("WORKER_GRACE_SECONDS", "9" * 5000),
-    ],
-    ids=lambda value: value[:30].strip().encode("ascii", "replace").decode(),
-)
-def test_w16_what_no_library_likes(variable, text):
-    """W16: bytes that are no text and numbers without end are problems like any other."""
-    assert [variable] == names(environment(**{variable: text}))
-
-
 def test_w16_broken_key_is_named_and_not_shown():
     """W16: whatever is in it must not end in a log."""
     lines = identities().client.sec1.splitlines()
@@ -212,9 +195,9 @@ def test_address_is_reduced_to_host_and_port(url, expected):
     assert expected == WorkerConfig.from_env(environment(AGGREGATOR_URL=url)).aggregator_url
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
+UNENCODABLE = "-----BEGIN {0}-----\n\udcff\n-----END {0}-----\n"
+WRONG = {
+    "AGGREGATOR_URL": [
         "http://h:1",
         "h:8080",
         "https://",
@@ -227,16 +210,21 @@ def test_address_is_reduced_to_host_and_port(url, expected):
         "https://a b:1",
         "https://" + "a" * 64 + ":1",
     ],
-)
-def test_what_is_no_address(url):
-    """Without TLS neither side could prove anything."""
-    assert ["AGGREGATOR_URL"] == names(environment(AGGREGATOR_URL=url))
+    "NODE_NAME": ["", "a/b", ".", "..", "global", "a\0b"],
+    "CA_CERT": [UNENCODABLE.format("CERTIFICATE")],
+    "CLIENT_CERT": [UNENCODABLE.format("CERTIFICATE")],
+    "CLIENT_KEY": [UNENCODABLE.format("PRIVATE KEY")],
+    "SONOBUOY_PROGRESS_PORT": ["1" + "0" * 400, "9" * 5000],
+    "WORKER_GRACE_SECONDS": ["9" * 5000],
+}
 
 
-@pytest.mark.parametrize("node", ["", "a/b", ".", "..", "global", "a\0b"])
-def test_w2_what_is_no_node(node):
-    """W2: it becomes a part of the path, so it is required too."""
-    assert ["NODE_NAME"] == names(environment(NODE_NAME=node), scope="node")
+@pytest.mark.parametrize("variable", WRONG)
+def test_w2_w16_what_is_no_value(variable):
+    """Each by itself: an address with TLS, a part of a path, text, a number with an end."""
+    for text in WRONG[variable]:
+        found = names(environment(**{"NODE_NAME": "node1", variable: text}), scope="node")
+        assert [variable] == found, text
 
 
 @pytest.mark.parametrize(
