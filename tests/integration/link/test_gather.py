@@ -1,9 +1,7 @@
 """From done file to delivery, in a time that only passes when somebody waits."""
 
 import contextlib
-import io
 import os
-import tarfile
 import tempfile
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -14,6 +12,7 @@ import pytest
 
 from reporter.link.gather import GatherFailure
 from reporter.link.messages import Outcome
+from tests.archives.tars import contents
 from tests.integration.link.world import World
 from tests.nested import nest
 
@@ -39,15 +38,6 @@ def unprivileged(world: World) -> Iterator[None]:
         yield
     finally:
         os.seteuid(before)
-
-
-def members(data: bytes) -> dict[str, bytes]:
-    with tarfile.open(fileobj=io.BytesIO(data), mode="r:gz") as tar:
-        return {
-            member.name: content.read()
-            for member in tar
-            if (content := tar.extractfile(member)) is not None
-        }
 
 
 def test_a_result_goes_out_once_after_the_delay(world: World) -> None:
@@ -206,7 +196,7 @@ def test_a_directory_goes_out_as_an_archive(world: World) -> None:
         "a.txt": b"a",
         "sub/done": b"the plugin's own",
         "sub/results.tar.gz": b"the plugin's own",
-    } == members(put.body)
+    } == contents(put.body)
     assert ["a.txt", "done", "link", "sub"] == sorted(os.listdir(world.results))
 
 
@@ -224,7 +214,7 @@ def test_a_directory_that_only_its_plugin_can_write(
         world.gather()
 
     (put,) = world.puts
-    assert {"a.txt": b"a"} == members(put.body)
+    assert {"a.txt": b"a"} == contents(put.body)
 
 
 def test_a_link_to_a_directory_that_the_worker_may_not_enter(world: World, tmp_path: Path) -> None:
@@ -240,7 +230,7 @@ def test_a_link_to_a_directory_that_the_worker_may_not_enter(world: World, tmp_p
         world.gather()
 
     (put,) = world.puts
-    assert {"a.txt": b"a"} == members(put.body)
+    assert {"a.txt": b"a"} == contents(put.body)
 
 
 def test_a_directory_behind_a_link_of_the_mount(world: World, tmp_path: Path) -> None:
@@ -251,7 +241,7 @@ def test_a_directory_behind_a_link_of_the_mount(world: World, tmp_path: Path) ->
 
     world.gather(results_dir=tmp_path / "link")
 
-    assert {"a.txt": b"a"} == members(world.puts[0].body)
+    assert {"a.txt": b"a"} == contents(world.puts[0].body)
 
 
 def test_a_done_file_that_goes_away_during_the_delay(world: World) -> None:
@@ -348,7 +338,7 @@ def test_a_plugin_that_has_failed(world: World) -> None:
 
     (put,) = world.puts
     assert ("exit 1", "failed") == put.error
-    assert b"so far" == members(put.body)["output/log.txt"]
+    assert b"so far" == contents(put.body)["output/log.txt"]
     assert (Outcome.GAVE_UP, "exit 1") == (delivery.outcome, delivery.text)
 
 

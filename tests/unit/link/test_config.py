@@ -164,10 +164,13 @@ def test_encrypted_key_never_asks_on_the_terminal(tmp_path, form):
 
 
 def test_first_ca_counts_and_more_are_a_warning():
-    """As Sonobuoy's worker takes it."""
+    """As Sonobuoy's worker takes it. Of its own certificate the whole chain is kept."""
     first, second = identities().ca.pem, Authority().pem
-    config = WorkerConfig.from_env(environment(CA_CERT="text\n" + first + second))
-    assert first.strip() == config.ca_cert.strip()
+    chain = identities().client.certificate + first
+    config = WorkerConfig.from_env(
+        environment(CA_CERT="text\n" + first + second, CLIENT_CERT=chain)
+    )
+    assert (first.strip(), chain) == (config.ca_cert.strip(), config.client_cert)
     assert ("CA_CERT: the first of 2 certificates is used",) == config.warnings
 
 
