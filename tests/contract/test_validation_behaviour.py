@@ -74,24 +74,6 @@ def test_what_is_no_json_is_a_bad_request(api: Server, body: bytes) -> None:
     assert (400, "BadRequest") == (reply.status, reply.reason)
 
 
-def test_a_body_over_three_mebibytes(api: Server) -> None:
-    """413."""
-    api.create_job()
-    reply = api.patch_conditions(condition(message="x" * (3 * 1024 * 1024 + 1)))
-
-    assert (413, "RequestEntityTooLarge") == (reply.status, reply.reason)
-
-
-def test_an_object_too_large_for_the_store(api: Server) -> None:
-    """A message of 1.2 MB is stored, 1.6 MB is a server error."""
-    api.create_job()
-
-    assert 200 == api.patch_conditions(condition(message="x" * 1_200_000)).status
-    reply = api.patch_conditions(condition(message="x" * 1_600_000))
-    assert 500 == reply.status
-    assert "request is too large" in reply.message
-
-
 # What is not checked (1.6)
 
 
