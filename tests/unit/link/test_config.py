@@ -60,31 +60,31 @@ def test_defaults_are_the_contracts():
 
 
 def test_every_variable_is_taken():
-    """Each under its own name; unknown ones are ignored."""
+    """Each under its own name, numbers up to their highest; unknown ones are ignored."""
     config = WorkerConfig.from_env(
         environment(
             NODE_NAME="node1",
             SONOBUOY_RESULTS_DIR="/r",
-            SONOBUOY_PROGRESS_PORT="1234",
+            SONOBUOY_PROGRESS_PORT="65535",
             SONOBUOY_DONE_FILE_DELAY="1m30s",
             SONOBUOY_NS="ns",
             SONOBUOY_PLUGIN_POD="pod",
             SONOBUOY_WORKER_CONTAINER="worker",
             WORKER_HEARTBEAT_SECONDS="0",
-            WORKER_UPLOAD_WINDOW_SECONDS="30.5",
-            WORKER_GRACE_SECONDS="25",
+            WORKER_UPLOAD_WINDOW_SECONDS="3600",
+            WORKER_GRACE_SECONDS="86400",
             WORKER_UNHEARD_OF="x",
         ),
         scope="node",
     )
-    assert ("node1", "/r", 1234, 90.0) == (
+    assert ("node1", "/r", 65535, 90.0) == (
         config.node,
         str(config.results_dir),
         config.progress_port,
         config.done_file_delay,
     )
     assert ("ns", "pod", "worker") == (config.namespace, config.plugin_pod, config.worker_container)
-    assert (0.0, 30.5, 25.0) == (
+    assert (0.0, 3600.0, 86400.0) == (
         config.heartbeat_seconds,
         config.upload_window_seconds,
         config.grace_seconds,
@@ -217,8 +217,8 @@ WRONG = {
     "CA_CERT": [UNENCODABLE.format("CERTIFICATE")],
     "CLIENT_CERT": [UNENCODABLE.format("CERTIFICATE")],
     "CLIENT_KEY": [UNENCODABLE.format("PRIVATE KEY")],
-    "SONOBUOY_PROGRESS_PORT": ["1" + "0" * 400, "9" * 5000],
-    "WORKER_GRACE_SECONDS": ["9" * 5000],
+    "SONOBUOY_PROGRESS_PORT": ["0", "65536", "1" + "0" * 400, "9" * 5000],
+    "WORKER_GRACE_SECONDS": ["0.9", "86401", "9" * 5000],
 }
 
 
