@@ -65,42 +65,32 @@ def test_heartbeat_tells_what_the_aggregator_can(connect):
     assert {"heartbeat", "outcome", "digest", "progress-id"} == beat.features
 
 
-def test_connection_the_server_closed_is_no_error(connect):
-    """Its keep-alive was over: the request goes out once more on a new connection."""
-    with Scripted(progress=[HangUp(), HangUp(), HangUp()]) as server:
+@pytest.mark.parametrize(
+    ("acts", "statuses", "ids", "handshakes"),
+    [
+        pytest.param([HangUp()] * 3, [200] * 3, "1 2 3", 3, id="its keep-alive was over"),
+        pytest.param([Say(), Cut(2), Say()], [200] * 2, "1 2 2", 2, id="closed as we speak"),
+        pytest.param(
+            [Say(), Cut(2, reset=True), Say()], [200] * 2, "1 2 2", 2, id="reset as we speak"
+        ),
+        pytest.param([Cut(2)], [None], "1", 1, id="a new one was not stale"),
+        pytest.param(
+            [Say(), Say(cut=5), Say()], [200, None], "1 2", 1, id="a part of an answer: it has it"
+        ),
+    ],
+)
+def test_what_is_sent_again_on_a_new_connection(connect, acts, statuses, ids, handshakes):
+    """With its id, and only where a kept one has ended before any byte of the answer."""
+    found = []
+    with Scripted(progress=acts) as server:
         client = connect(server.config())
-        for _ in range(3):
-            assert 200 == client.post_progress(b"{}").status
-        assert (3, 3) == (server.handshakes, len(server.requests))
-
-
-@pytest.mark.parametrize("reset", [False, True])
-def test_connection_that_closes_just_when_we_speak(connect, reset):
-    """The close crosses our request: no byte of answer, so it is sent again, with its id."""
-    with Scripted(progress=[Say(), Cut(2, reset=reset), Say()]) as server:
-        client = connect(server.config())
-        assert 200 == client.post_progress(b"{}").status
-        assert 200 == client.post_progress(b"{}").status
-        ids = [request.headers["progress-id"].split("/")[1] for request in server.requests]
-        assert (["1", "2", "2"], 2) == (ids, server.handshakes)
-
-
-def test_new_connection_that_gets_no_answer_is_an_error(connect):
-    """That was no stale one."""
-    with Scripted(progress=[Cut(2)]) as server:
-        with pytest.raises(NoAnswer):
-            connect(server.config()).post_progress(b"{}")
-        assert 1 == len(server.requests)
-
-
-def test_part_of_an_answer_is_not_tried_again(connect):
-    """The aggregator has taken it."""
-    with Scripted(progress=[Say(), Say(cut=5), Say()]) as server:
-        client = connect(server.config())
-        client.post_progress(b"{}")
-        with pytest.raises(NoAnswer):
-            client.post_progress(b"{}")
-        assert 2 == len(server.requests)
+        for _ in statuses:
+            try:
+                found.append(client.post_progress(b"{}").status)
+            except NoAnswer:
+                found.append(None)
+        sent = [request.headers["progress-id"].split("/")[1] for request in server.requests]
+    assert (statuses, ids.split(), handshakes) == (found, sent, server.handshakes)
 
 
 @pytest.mark.parametrize("body", [b"-5\r\nabc", b"zz\r\n", b"ffffffffffffffffff\r\nabc"])
