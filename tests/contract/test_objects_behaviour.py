@@ -211,25 +211,6 @@ def test_a_watch_sees_creation_and_deletion(api: Server) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("selector", "expected"),
-    [
-        ("example.com/run", ["x"]),
-        ("example.com/run=r", ["x"]),
-        ("example.com/run!=r", ["y"]),
-        ("example.com/run=s", []),
-    ],
-)
-def test_label_selectors(api: Server, selector: str, expected: list[str]) -> None:
-    """By presence, by value, by another value."""
-    where = path(api, "secrets")
-    create(api, where, named("x"))
-    create(api, where, {"metadata": {"name": "y"}})
-    reply = api.call("GET", f"{where}?labelSelector={selector}")
-
-    assert expected == [one["metadata"]["name"] for one in reply.json["items"]]
-
-
 def test_a_jobs_pods_are_labelled(api: Server) -> None:
     """By its name and uid, beside the template's own labels."""
     made = create(

@@ -1,5 +1,7 @@
 """How the API server merges a PATCH into a Job's status: the fake and the real one."""
 
+from typing import Any
+
 import pytest
 
 from tests.contract.conditions import LATER, THEN, condition, conditions, types, version
@@ -27,14 +29,6 @@ def test_a_patch_without_a_patch_content_type_is_refused(
     assert (415, "UnsupportedMediaType") == (reply.status, reply.reason)
 
 
-def test_a_charset_in_the_content_type_is_fine(api: Server) -> None:
-    """Only the media type counts."""
-    api.create_job()
-    sort = "application/strategic-merge-patch+json; charset=utf-8"
-
-    assert 200 == api.patch({"status": {"conditions": [condition()]}}, content_type=sort).status
-
-
 # Strategic merge (1.2)
 
 
@@ -50,39 +44,11 @@ def test_the_first_condition(api: Server) -> None:
     assert int(version(reply.json)) > int(version(before))
 
 
-def test_other_conditions_are_kept(api: Server) -> None:
-    """One of another writer is neither changed nor dropped."""
-    api.create_job()
-    foreign = condition("Foreign", status="Unknown")
-    api.patch_conditions(foreign)
-    after = api.patch_conditions(condition()).json
-
-    assert foreign in conditions(after)
-    assert condition() in conditions(after)
-
-
-def test_new_types_come_first_in_the_order_of_the_patch(api: Server) -> None:
-    """Nobody may read conditions[0]."""
-    api.create_job()
-    api.patch_conditions(condition("A"))
-    after = api.patch_conditions(condition("B"), condition("C")).json
-
-    assert ["B", "C", "A"] == types(after)
-
-
-def test_an_existing_condition_keeps_its_place(api: Server) -> None:
-    """It is changed where it stands."""
-    api.create_job()
-    api.patch_conditions(condition("A"), condition("B"), condition("C"))
-    after = api.patch_conditions(condition("B", status="False")).json
-
-    assert ["A", "B", "C"] == types(after)
-    assert condition("B", status="False") == conditions(after)[1]
-
-
 @pytest.mark.parametrize(
     ("patch", "expected"),
     [
+        (["N", "M"], ["N", "M", "A", "B", "C"]),
+        (["B"], ["A", "B", "C"]),
         (["N", "B"], ["N", "A", "B", "C"]),
         (["B", "N"], ["A", "B", "N", "C"]),
         (["C", "A"], ["B", "C", "A"]),
@@ -94,7 +60,10 @@ def test_an_existing_condition_keeps_its_place(api: Server) -> None:
 def test_the_order_when_new_and_old_types_come_together(
     api: Server, patch: list[str], expected: list[str]
 ) -> None:
-    """The patch's order holds; what it leaves out keeps its place before what followed it."""
+    """The patch's order holds; what it leaves out keeps its place before what followed it.
+
+    Nobody may read conditions[0].
+    """
     api.create_job()
     api.patch_conditions(condition("A"), condition("B"), condition("C"))
     after = api.patch_conditions(*(condition(kind, status="False") for kind in patch)).json
@@ -102,26 +71,47 @@ def test_the_order_when_new_and_old_types_come_together(
     assert expected == types(after)
 
 
-def test_fields_left_out_survive(api: Server) -> None:
-    """An old message stays."""
+FOREIGN = condition("Foreign", status="Unknown")
+WITHOUT_TEXTS = {
+    "type": "Available",
+    "status": "True",
+    "lastProbeTime": None,
+    "lastTransitionTime": THEN,
+}
+BARE = {"type": "Bare", "status": "", "lastProbeTime": None, "lastTransitionTime": None}
+
+
+@pytest.mark.parametrize(
+    ("before", "patch", "after"),
+    [
+        pytest.param(FOREIGN, condition(), [condition(), FOREIGN], id="another writer's is kept"),
+        pytest.param(
+            condition(),
+            {"type": "Available", "status": "False"},
+            [condition(status="False")],
+            id="fields left out survive",
+        ),
+        pytest.param(
+            condition(),
+            {"type": "Available", "reason": None, "message": None, "lastProbeTime": None},
+            [WITHOUT_TEXTS],
+            id="null deletes texts, times are shown as null",
+        ),
+        pytest.param(
+            FOREIGN, {"type": "Foreign", "$patch": "delete"}, [], id="a directive deletes one"
+        ),
+        pytest.param(
+            FOREIGN, {"type": "Bare"}, [BARE, FOREIGN], id="of a type alone the status is empty"
+        ),
+    ],
+)
+def test_conditions_are_merged_by_their_type(
+    api: Server, before: dict[str, Any], patch: dict[str, Any], after: list[dict[str, Any]]
+) -> None:
     api.create_job()
-    api.patch_conditions(condition())
-    after = api.patch_conditions({"type": "Available", "status": "False"}).json
+    api.patch_conditions(before)
 
-    assert [condition(status="False")] == conditions(after)
-
-
-def test_null_deletes_a_field(api: Server) -> None:
-    """Texts go; times are shown as null."""
-    api.create_job()
-    api.patch_conditions(condition())
-    after = api.patch_conditions(
-        {"type": "Available", "reason": None, "message": None, "lastProbeTime": None}
-    ).json
-
-    left = condition(lastProbeTime=None)
-    del left["reason"], left["message"]
-    assert [left] == conditions(after)
+    assert after == conditions(api.patch_conditions(patch).json)
 
 
 def test_null_deletes_the_list(api: Server) -> None:
@@ -133,15 +123,6 @@ def test_null_deletes_the_list(api: Server) -> None:
     assert "conditions" not in after["status"]
 
 
-def test_a_directive_deletes_one_condition(api: Server) -> None:
-    """The others stay."""
-    api.create_job()
-    api.patch_conditions(condition("A"), condition("B"))
-    after = api.patch_conditions({"type": "A", "$patch": "delete"}).json
-
-    assert ["B"] == types(after)
-
-
 def test_a_condition_without_type_is_a_server_error(api: Server) -> None:
     """500, though the request is what is wrong, where there is a list to merge with."""
     api.create_job()
@@ -150,24 +131,6 @@ def test_a_condition_without_type_is_a_server_error(api: Server) -> None:
 
     assert 500 == reply.status
     assert "does not contain declared merge key: type" in reply.message
-
-
-def test_a_first_condition_without_type(api: Server) -> None:
-    """It is stored with an empty type: there was no list to merge with."""
-    api.create_job()
-    reply = api.patch_conditions({"status": "True"})
-
-    assert 200 == reply.status
-    assert [""] == types(reply.json)
-
-
-def test_a_condition_with_only_a_type(api: Server) -> None:
-    """An empty status is stored, times are null, texts are absent."""
-    api.create_job()
-    after = api.patch_conditions({"type": "Bare"}).json
-
-    bare = {"type": "Bare", "status": "", "lastProbeTime": None, "lastTransitionTime": None}
-    assert [bare] == conditions(after)
 
 
 def test_an_identical_patch_is_no_write(api: Server) -> None:
@@ -192,15 +155,6 @@ def test_a_changed_probe_time_alone_is_a_write(api: Server) -> None:
 
 
 # Guards and what else is stored (1.4, 1.5)
-
-
-def test_the_right_uid_and_version_pass(api: Server) -> None:
-    """The request the reporter sends."""
-    meta = api.create_job()["metadata"]
-    guard = {"uid": meta["uid"], "resourceVersion": meta["resourceVersion"]}
-    reply = api.patch({"metadata": guard, "status": {"conditions": [condition()]}})
-
-    assert 200 == reply.status
 
 
 def test_another_uid_is_invalid(api: Server) -> None:
@@ -228,21 +182,13 @@ def test_a_stale_version_is_a_conflict(api: Server) -> None:
 
 
 def test_a_stale_version_also_refuses_a_patch_that_would_change_nothing(api: Server) -> None:
-    """Compare-and-swap compares first."""
+    """Compare-and-swap compares first; also before another uid, of a Job that was made anew."""
     stale = version(api.create_job())
     api.patch_conditions(condition())
     body = {"metadata": {"resourceVersion": stale}, "status": {"conditions": [condition()]}}
 
     assert 409 == api.patch(body).status
-
-
-def test_a_stale_version_comes_before_another_uid(api: Server) -> None:
-    """A Job that was made anew is seen as a conflict first, when both guards fail."""
-    stale = version(api.create_job())
-    api.patch_conditions(condition())
-    body = {"metadata": {"resourceVersion": stale, "uid": "other"}}
-
-    assert 409 == api.patch(body).status
+    assert 409 == api.patch({"metadata": {"resourceVersion": stale, "uid": "other"}}).status
 
 
 def test_a_malformed_version_is_a_server_error(api: Server) -> None:

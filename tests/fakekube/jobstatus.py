@@ -10,8 +10,6 @@ from tests.fakekube.answers import ApiError, conflict, internal, invalid, undeco
 from tests.fakekube.merge import merge_conditions, merge_maps
 
 STRATEGIC = "application/strategic-merge-patch+json"
-MAX_BODY = 3 * 1024 * 1024
-MAX_STORED = 3 * 512 * 1024
 
 TIMES = ("lastProbeTime", "lastTransitionTime")
 _CONDITION = {"type", "status", "reason", "message", *TIMES}
@@ -68,8 +66,6 @@ def patched(live: dict[str, Any], body: bytes, validation: str) -> tuple[dict[st
         merged["metadata"].pop(key, None)
         if new["metadata"].get(key):
             merged["metadata"][key] = new["metadata"][key]
-    if len(json.dumps(merged)) > MAX_STORED:
-        raise ApiError(500, "", "etcdserver: request is too large")
     return merged, complaints if validation != "Ignore" else []
 
 

@@ -5,7 +5,7 @@ import re
 import uuid
 
 from tests.fakekube.answers import ApiError, NotImitated, conflict_uid, invalid, no_namespace
-from tests.fakekube.jobstatus import MAX_BODY, decode_json
+from tests.fakekube.jobstatus import decode_json
 from tests.fakekube.journal import Entry
 from tests.fakekube.kinds import RBAC, WITHOUT_STATUS, Kind
 from tests.fakekube.rbac import Tokens
@@ -126,9 +126,6 @@ def _stamped(log: bytes, since: str) -> bytes:
 
 
 def _decoded(entry: Entry, kind: Kind | None) -> Object:
-    if len(entry.body) > MAX_BODY:
-        text = f"Request entity too large: limit is {MAX_BODY}"
-        raise ApiError(413, "RequestEntityTooLarge", text)
     sort = entry.headers.get("content-type", "").partition(";")[0].strip()
     if sort not in {"", "application/json"}:
         raise NotImitated(f"a body of type {sort}")
