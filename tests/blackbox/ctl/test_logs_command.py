@@ -153,12 +153,3 @@ def test_a_pod_that_goes_meanwhile_costs_no_other_its_lines(
     assert 0 == exit_code
     assert 3 == len(out.splitlines())
     assert "status-ctl: [first-cis-1-x/main] " in err
-
-
-def test_no_such_run(at_home: Home) -> None:
-    code, _, err = at_home.run("logs", "second")
-
-    assert (
-        4,
-        "status-ctl: run 'second' not found in namespace 'default' or 'status-reporter-second'\n",
-    ) == (code, err)

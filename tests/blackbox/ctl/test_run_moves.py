@@ -58,24 +58,6 @@ def test_a_bare_name_is_the_run(
     assert (4, "", f"{NO_POD}\n") == at_home.run("status", *where, "nightly")
 
 
-def test_its_pod_comes(at_home: Home, fake: FakeKube) -> None:
-    """The run is waited for, to its end."""
-    add_run(fake, "Job", "default")
-    with at_home.started("wait", "nightly", "-o", "name") as waiting:
-        assert waiting.stderr is not None
-        told = waiting.stderr.readline().decode()
-        add_aggregator(
-            fake,
-            "complete",
-            plugin("disk", status="complete", verdict="passed"),
-            launched="nightly",
-            run={"run": "nightly", "status": "complete", "final": True},
-        )
-        out, _ = waiting.communicate(timeout=60)
-
-    assert (f"{NO_POD}; waiting\n", 0, b"disk/global\n") == (told, waiting.returncode, out)
-
-
 @PLACES
 @pytest.mark.parametrize("words", ["wait run/nightly", "wait nightly", "watch nightly"])
 def test_a_job_that_ended_with_its_pod_before_anybody_looked(
