@@ -107,6 +107,20 @@ def test_followed_until_the_run_is_over(at_home: Home, fake: FakeKube) -> None:
     assert "[first-late-x/main] late" == late
 
 
+def test_followed_until_the_run_is_deleted(at_home: Home, fake: FakeKube) -> None:
+    """Nobody can write any more."""
+    run_is(fake, shown("running", final=False))
+    with at_home.started("logs", "first", "-f") as process:
+        assert process.stdout is not None
+        for _ in range(5):
+            process.stdout.readline()
+        fake.store.empty(OWN)
+        _, err = process.communicate(timeout=60)
+
+    assert 4 == process.returncode
+    assert err.endswith(b"status-ctl: run first was deleted\n")
+
+
 def test_followed_beyond_a_restart(at_home: Home, fake: FakeKube) -> None:
     """The aggregator's Pod keeps its name when it is replaced, and its container when it fails."""
     run_is(fake, shown("running", final=False), "containerd://1")

@@ -1,5 +1,8 @@
 """status-ctl and a real aggregator process: what one serves, the other understands."""
 
+import base64
+import contextlib
+import http.client
 import os
 import subprocess
 import sys
@@ -23,6 +26,30 @@ def aggregator(tmp_path: Path):
 
 def local(aggregator: Aggregator) -> tuple[str, str]:
     return "--url", f"http://127.0.0.1:{aggregator.status_port}"
+
+
+def head(aggregator: Aggregator) -> tuple[int, http.client.HTTPMessage, bytes]:
+    """Ask for the head of the results."""
+    connection = http.client.HTTPConnection("127.0.0.1", aggregator.status_port, timeout=BOUND)
+    with contextlib.closing(connection):
+        connection.request("HEAD", "/results")
+        with connection.getresponse() as answer:
+            return answer.status, answer.headers, answer.read()
+
+
+def test_the_head_of_the_results(aggregator: Aggregator) -> None:
+    """404 while the run goes on; then name, size and digest as announced, and no body."""
+    assert 404 == head(aggregator)[0]
+    for node in NODES:
+        aggregator.worker("sysd").put(f"by-node/{node}/sysd", b"data")
+    tar = aggregator.wait_status(lambda found: found["final"])["tar-info"]
+    status, headers, body = head(aggregator)
+
+    digest = base64.b64encode(bytes.fromhex(tar["sha256"])).decode()
+    assert (200, b"") == (status, body)
+    assert str(tar["size"]) == headers["Content-Length"]
+    assert f'attachment; filename="{tar["name"]}"' == headers["Content-Disposition"]
+    assert f"sha-256=:{digest}:" == headers["Result-Digest"]
 
 
 @pytest.mark.parametrize("damage", ["shorter", "gone"])

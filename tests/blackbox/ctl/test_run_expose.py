@@ -102,6 +102,17 @@ def test_the_file_goes_when_the_secret_has_gone(there: Home, fake: FakeKube) -> 
     assert ["ConfigMap/first", f"Namespace/{NAMESPACE}"] == standing(fake, "first")
 
 
+def test_somebody_elses_certificate_is_not_trusted(there: Home, fake: FakeKube) -> None:
+    """Whoever has the address in the meantime has another certificate."""
+    start(there, "--expose", "nodeport")
+    kept = json.loads(there.connection.read_text())
+    there.connection.write_text(json.dumps(kept | {"server_name": "second-status.x.svc"}))
+    code, _, err = there.run("status", "--connection", str(there.connection))
+
+    assert 4 == code
+    assert "certificate not trusted" in err
+
+
 def test_a_load_balancer_without_an_address(there: Home) -> None:
     """What to do later is said: the only copy of the client's key is in the file."""
     code, _, err = start(there, "--expose", "loadbalancer", "--wait", "--timeout", "2s")
