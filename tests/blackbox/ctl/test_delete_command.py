@@ -273,7 +273,7 @@ class TestStays:
         fake.store.update(
             "Secret", OWN, "first", lambda found: {**found, "metadata": found["metadata"] | held}
         )
-        code, _, err = at_home.run("delete", "first", "--timeout", "1s")
+        code, _, err = at_home.run("delete", "first", "--timeout", "4s")
 
         assert 1 == code
         assert "  secret/first: waits for its finalizers (example.com/hold)" in err
