@@ -332,10 +332,11 @@ def test_an_adapter_that_may_run_again_is_not_given_up() -> None:
 
 
 def test_an_answer_that_got_lost_is_no_second_write() -> None:
-    """The PATCH was carried out: the next read shows it, and the verdict is told once."""
+    """The PATCH was carried out: the next read shows it; the verdict is told and announced once."""
     world = World("classic")
     world.at(1.0, world.lose_answer, world.result)
 
     assert LoopOutcome.FINAL == world.run()
     assert [("A", False), ("R", True)] == rows(world)
     assert 2 == sum(method == "PATCH" for _, method in world.requests)
+    assert ["AllGood"] == [event["reason"] for event in world.events]
