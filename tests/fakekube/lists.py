@@ -62,8 +62,6 @@ def listed(entry: Entry, kind: Kind, found: Sequence[Object], store: Store) -> d
     meta: dict[str, Any] = {"resourceVersion": str(version)}
     if end < len(places):
         meta["continue"] = str(_Token(version, places[end - 1]))
-        if not entry.query.get("labelSelector") and not entry.query.get("fieldSelector"):
-            meta["remainingItemCount"] = len(places) - end
     items = [fitting[place] for place in places[begin:end]]
     if f"as={_METADATA}List" in entry.headers.get("accept", ""):
         own = {"kind": _METADATA, "apiVersion": "meta.k8s.io/v1"}

@@ -56,15 +56,6 @@ def test_an_end_that_is_shown_late_replaces_the_interruption() -> None:
     assert 20.5 <= world.now <= 21.5
 
 
-def test_the_time_to_write_after_sigterm() -> None:
-    """To two seconds before the end, for a result that cannot be written."""
-    world = World("classic")
-    world.at(10.0, world.away, world.sigterm, world.result)
-
-    assert LoopOutcome.GAVE_UP == world.run()
-    assert 38.0 == pytest.approx(world.now, abs=0.01)
-
-
 def test_requests_that_hang_do_not_cost_more_than_there_is() -> None:
     """Each gets what is left, not five seconds."""
     world = World("classic")

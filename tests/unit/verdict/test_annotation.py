@@ -187,28 +187,23 @@ GOOD_NOTE = {
 }
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        pytest.param("", id="empty"),
-        pytest.param("{", id="cut"),
-        pytest.param("[" * 100_000, id="nested without end"),
-        pytest.param("[]", id="a list"),
-        pytest.param("null", id="null"),
-        pytest.param("1" * 5000, id="a number without end"),
-        pytest.param("{}", id="nothing in it"),
-        pytest.param(json.dumps(GOOD_NOTE | {"final": "yes"}), id="final is no boolean"),
-        pytest.param(json.dumps(GOOD_NOTE | {"final": 1}), id="final is a number"),
-        pytest.param(json.dumps(GOOD_NOTE | {"attempt": []}), id="no attempt"),
-        pytest.param(
-            json.dumps(GOOD_NOTE | {"attempt": GOOD_NOTE["attempt"] | {"pod": ""}}), id="no Pod"
-        ),
-        pytest.param(
-            json.dumps(GOOD_NOTE | {"attempt": {"pod": "p", "waitingSince": "soon"}}),
-            id="no anchor",
-        ),
-    ],
-)
+NO_NOTES = {
+    "empty": "",
+    "cut": "{",
+    "nested without end": "[" * 100_000,
+    "a list": "[]",
+    "null": "null",
+    "a number without end": "1" * 5000,
+    "nothing in it": "{}",
+    "final is no boolean": json.dumps(GOOD_NOTE | {"final": "yes"}),
+    "final is a number": json.dumps(GOOD_NOTE | {"final": 1}),
+    "no attempt": json.dumps(GOOD_NOTE | {"attempt": []}),
+    "no Pod": json.dumps(GOOD_NOTE | {"attempt": GOOD_NOTE["attempt"] | {"pod": ""}}),
+    "no anchor": json.dumps(GOOD_NOTE | {"attempt": {"pod": "p", "waitingSince": "soon"}}),
+}
+
+
+@pytest.mark.parametrize("value", NO_NOTES.values(), ids=NO_NOTES)
 def test_an_annotation_that_does_not_fit_is_none(value):
     """Somebody else wrote it, or a hand."""
     assert decode_note(value) is None
