@@ -167,12 +167,6 @@ def test_what_makes_no_event(api: Server, change: dict[str, Any]) -> None:
     assert (400, "BadRequest") == (reply.status, reply.reason)
 
 
-@pytest.mark.parametrize(("content_type", "expected"), [(None, 201), ("text/plain", 415)])
-def test_the_content_type(api: Server, content_type: str | None, expected: int) -> None:
-    """Unlike with a patch it may be left out."""
-    assert expected == api.post_event(event(api), content_type=content_type).status
-
-
 @pytest.mark.parametrize(
     ("rule", "expected"),
     [

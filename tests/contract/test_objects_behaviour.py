@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.contract.servers import POD, Reply, Server
+from tests.contract.servers import Reply, Server
 from tests.fakekube import Rule
 
 JSON = {"Content-Type": "application/json"}
@@ -183,14 +183,6 @@ def test_deleting_with_the_right_uid(api: Server) -> None:
 
     assert (200, "Status", "Success") == (gone.status, gone.json["kind"], gone.json["status"])
     assert 404 == delete(api, f"{where}/x").status
-
-
-def test_the_answer_to_a_pods_deletion_is_the_pod(api: Server) -> None:
-    """Not a Status."""
-    api.create_pod()
-    reply = delete(api, f"{api.pods}/{POD}", gracePeriodSeconds=0)
-
-    assert (200, "Pod") == (reply.status, reply.json["kind"])
 
 
 def test_a_watch_sees_creation_and_deletion(api: Server) -> None:

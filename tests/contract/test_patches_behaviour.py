@@ -1,13 +1,14 @@
 """How the API server merges a PATCH into a Job's status: the fake and the real one."""
 
+import json
 from typing import Any
 
 import pytest
 
-from tests.contract.conditions import LATER, THEN, condition, conditions, types, version
+from tests.contract.conditions import condition, conditions, types, version
 from tests.contract.servers import JOB, Server
 
-# Which patch (facts 1.1)
+# Which patch
 
 
 def test_patching_a_job_that_does_not_exist(api: Server) -> None:
@@ -29,7 +30,7 @@ def test_a_patch_without_a_patch_content_type_is_refused(
     assert (415, "UnsupportedMediaType") == (reply.status, reply.reason)
 
 
-# Strategic merge (1.2)
+# Strategic merge
 
 
 def test_the_first_condition(api: Server) -> None:
@@ -44,11 +45,22 @@ def test_the_first_condition(api: Server) -> None:
     assert int(version(reply.json)) > int(version(before))
 
 
+def test_other_conditions_are_kept(api: Server) -> None:
+    """One of another writer is neither changed nor dropped."""
+    api.create_job()
+    foreign = condition("Foreign", status="Unknown")
+    api.patch_conditions(foreign)
+    after = api.patch_conditions(condition()).json
+
+    assert foreign in conditions(after)
+    assert condition() in conditions(after)
+
+
 @pytest.mark.parametrize(
     ("patch", "expected"),
     [
-        (["N", "M"], ["N", "M", "A", "B", "C"]),
         (["B"], ["A", "B", "C"]),
+        (["N", "M"], ["N", "M", "A", "B", "C"]),
         (["N", "B"], ["N", "A", "B", "C"]),
         (["B", "N"], ["A", "B", "N", "C"]),
         (["C", "A"], ["B", "C", "A"]),
@@ -57,80 +69,13 @@ def test_the_first_condition(api: Server) -> None:
     ],
     ids="".join,
 )
-def test_the_order_when_new_and_old_types_come_together(
-    api: Server, patch: list[str], expected: list[str]
-) -> None:
-    """The patch's order holds; what it leaves out keeps its place before what followed it.
-
-    Nobody may read conditions[0].
-    """
+def test_the_order_of_new_and_old_types(api: Server, patch: list[str], expected: list[str]) -> None:
+    """New ones come first; the patch's order holds; what it leaves out keeps its place."""
     api.create_job()
     api.patch_conditions(condition("A"), condition("B"), condition("C"))
     after = api.patch_conditions(*(condition(kind, status="False") for kind in patch)).json
 
     assert expected == types(after)
-
-
-FOREIGN = condition("Foreign", status="Unknown")
-WITHOUT_TEXTS = {
-    "type": "Available",
-    "status": "True",
-    "lastProbeTime": None,
-    "lastTransitionTime": THEN,
-}
-BARE = {"type": "Bare", "status": "", "lastProbeTime": None, "lastTransitionTime": None}
-
-
-@pytest.mark.parametrize(
-    ("before", "patch", "after"),
-    [
-        pytest.param(FOREIGN, condition(), [condition(), FOREIGN], id="another writer's is kept"),
-        pytest.param(
-            condition(),
-            {"type": "Available", "status": "False"},
-            [condition(status="False")],
-            id="fields left out survive",
-        ),
-        pytest.param(
-            condition(),
-            {"type": "Available", "reason": None, "message": None, "lastProbeTime": None},
-            [WITHOUT_TEXTS],
-            id="null deletes texts, times are shown as null",
-        ),
-        pytest.param(
-            FOREIGN, {"type": "Foreign", "$patch": "delete"}, [], id="a directive deletes one"
-        ),
-        pytest.param(
-            FOREIGN, {"type": "Bare"}, [BARE, FOREIGN], id="of a type alone the status is empty"
-        ),
-    ],
-)
-def test_conditions_are_merged_by_their_type(
-    api: Server, before: dict[str, Any], patch: dict[str, Any], after: list[dict[str, Any]]
-) -> None:
-    api.create_job()
-    api.patch_conditions(before)
-
-    assert after == conditions(api.patch_conditions(patch).json)
-
-
-def test_null_deletes_the_list(api: Server) -> None:
-    """All conditions are gone."""
-    api.create_job()
-    api.patch_conditions(condition())
-    after = api.patch({"status": {"conditions": None}}).json
-
-    assert "conditions" not in after["status"]
-
-
-def test_a_condition_without_type_is_a_server_error(api: Server) -> None:
-    """500, though the request is what is wrong, where there is a list to merge with."""
-    api.create_job()
-    api.patch_conditions(condition())
-    reply = api.patch_conditions({"status": "True"})
-
-    assert 500 == reply.status
-    assert "does not contain declared merge key: type" in reply.message
 
 
 def test_an_identical_patch_is_no_write(api: Server) -> None:
@@ -143,18 +88,7 @@ def test_an_identical_patch_is_no_write(api: Server) -> None:
     assert version(first) == version(second) == version(api.job())
 
 
-def test_a_changed_probe_time_alone_is_a_write(api: Server) -> None:
-    """Times have to be kept stable."""
-    api.create_job()
-    first = api.patch_conditions(condition()).json
-    second = api.patch_conditions(condition(lastProbeTime=LATER)).json
-
-    assert version(first) != version(second)
-    assert LATER == conditions(second)[0]["lastProbeTime"]
-    assert THEN == conditions(second)[0]["lastTransitionTime"]
-
-
-# Guards and what else is stored (1.4, 1.5)
+# Guards and what else is stored
 
 
 def test_another_uid_is_invalid(api: Server) -> None:
@@ -182,27 +116,21 @@ def test_a_stale_version_is_a_conflict(api: Server) -> None:
 
 
 def test_a_stale_version_also_refuses_a_patch_that_would_change_nothing(api: Server) -> None:
-    """Compare-and-swap compares first; also before another uid, of a Job that was made anew."""
+    """Compare-and-swap compares first."""
     stale = version(api.create_job())
     api.patch_conditions(condition())
     body = {"metadata": {"resourceVersion": stale}, "status": {"conditions": [condition()]}}
 
     assert 409 == api.patch(body).status
-    assert 409 == api.patch({"metadata": {"resourceVersion": stale, "uid": "other"}}).status
 
 
-def test_a_malformed_version_is_a_server_error(api: Server) -> None:
-    """500 and not 400."""
-    api.create_job()
+def test_a_stale_version_comes_before_another_uid(api: Server) -> None:
+    """A Job that was made anew is seen as a conflict first, when both guards fail."""
+    stale = version(api.create_job())
+    api.patch_conditions(condition())
+    body = {"metadata": {"resourceVersion": stale, "uid": "other"}}
 
-    assert 500 == api.patch({"metadata": {"resourceVersion": "abc"}}).status
-
-
-def test_another_name_in_the_body_is_refused(api: Server) -> None:
-    """400: the name of the object does not match the URL."""
-    api.create_job()
-
-    assert 400 == api.patch({"metadata": {"name": "other"}}).status
+    assert 409 == api.patch(body).status
 
 
 def test_annotations_come_with_the_condition(api: Server) -> None:
@@ -219,10 +147,37 @@ def test_annotations_come_with_the_condition(api: Server) -> None:
     assert "2" == second["metadata"]["annotations"]["b"]
 
 
-def test_labels_are_stored_and_spec_is_not(api: Server) -> None:
-    """The status path takes metadata along and ignores the spec."""
-    before = api.create_job()
-    after = api.patch({"metadata": {"labels": {"x": "y"}}, "spec": {"suspend": True}}).json
+# Strict validation
 
-    assert "y" == after["metadata"]["labels"]["x"]
-    assert before["spec"] == after["spec"]
+
+@pytest.mark.parametrize(
+    "patch",
+    [
+        {"typo": 1},
+        {"metadata": {"typo": "x"}},
+        {"status": {"typo": 1}},
+        {"status": {"conditions": [condition(typo="x")]}},
+        {"status": {"conditions": [condition(observedGeneration=1)]}},
+    ],
+    ids=lambda patch: json.dumps(patch)[:40],
+)
+def test_an_unknown_field(api: Server, patch: dict[str, Any]) -> None:
+    """Strict refuses and repeats the patch, Warn is the default and says so, Ignore is silent."""
+    api.create_job()
+    strict = api.patch(patch)
+    warned = api.patch(patch, query="fieldManager=test")
+    ignored = api.patch(patch, query="fieldValidation=Ignore")
+
+    assert (422, "Invalid") == (strict.status, strict.reason)
+    assert "strict decoding error: unknown field" in strict.message
+    assert 200 == warned.status
+    assert "unknown field" in warned.headers["Warning"]
+    assert (200, None) == (ignored.status, ignored.headers.get("Warning"))
+
+
+def test_a_refused_patch_is_repeated_in_the_message(api: Server) -> None:
+    """All of it: a log has to cut it."""
+    api.create_job()
+    reply = api.patch_conditions(condition(typo="x", message="y" * 5000))
+
+    assert "y" * 5000 in reply.message

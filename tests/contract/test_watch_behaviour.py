@@ -104,19 +104,8 @@ def test_a_version_that_is_too_old(api: Server) -> None:
     assert "too old resource version" in error["message"]
 
 
-def test_a_version_from_the_future_is_silence(api: Server) -> None:
-    """200 and nothing."""
-    made = api.create_pod()
-    future = int(version(made)) + 1_000_000
-    watch = api.watch_pod(f"timeoutSeconds=10&resourceVersion={future}")
-
-    assert 200 == watch.status
-    assert watch.is_silent()
-
-
 def test_a_pod_that_does_not_exist_is_silence(api: Server) -> None:
-    """A watch opened after the deletion never says so, and nothing of other Pods."""
-    api.create_pod("other")
+    """A watch opened after the deletion never says so."""
     watch = api.watch_pod("timeoutSeconds=10")
 
     assert 200 == watch.status
@@ -139,9 +128,10 @@ def test_deletion_is_an_event_with_the_last_state_and_no_end(api: Server) -> Non
     assert watch.is_silent()
 
 
-def test_watch_on_the_path_of_one_pod_is_a_plain_get(api: Server) -> None:
-    """No stream."""
+def test_other_pods_do_not_show_in_a_watch_by_name(api: Server) -> None:
+    """The field selector holds for the initial events and for changes."""
     api.create_pod()
-    reply = api.call("GET", f"{api.pods}/{POD}?watch=true")
+    watch = api.watch("timeoutSeconds=10&fieldSelector=metadata.name=none")
+    api.touch_pod("first")
 
-    assert (200, "Pod") == (reply.status, reply.json["kind"])
+    assert watch.is_silent()

@@ -147,7 +147,7 @@ def _annotate(entry: Entry, target: Target, store: Store) -> tuple[dict[str, Any
     assert target.name is not None
     with store.changed:
         live = store.get(target.kind, target.namespace, target.name)
-        new = annotated(live, entry.body, entry.query.get("fieldValidation", "Warn"))
+        new = annotated(live, entry.body)
         return store.replace(target.kind, new), []
 
 

@@ -48,11 +48,11 @@ def created(
         media = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
         raise ApiError(415, "UnsupportedMediaType", why + media)
     try:
-        _, given, complaints = decode_json(body)
+        given = decode_json(body)
     except ValueError as error:
         text = f"the object provided is unrecognized (must be of type Event): {error}"
         raise ApiError(400, "BadRequest", text) from None
-    complaints += _decode(given)
+    complaints = _decode(given)
     if complaints and validation == "Strict":
         raise _no_event("strict decoding error: " + ", ".join(complaints))
     meta = given.get("metadata", {})

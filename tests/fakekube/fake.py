@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from tests.fakekube.certs import Authority
 from tests.fakekube.discovery import Offered
@@ -298,3 +298,12 @@ class FakeKube:
                 self._refused -= 1
                 raise Dropped
             return self._context
+
+    def condition_history(self, job: str, kind: str) -> list[Any]:
+        """Return the conditions of that type that PATCHes of this Job have left, in order."""
+        found = []
+        for entry in self.requests("PATCH", f"/jobs/{job}/status"):
+            if entry.status == 200 and isinstance(entry.answer, dict):
+                after = entry.answer.get("status", {}).get("conditions", [])
+                found += [condition for condition in after if condition["type"] == kind]
+        return found
