@@ -34,7 +34,6 @@ from tests.blackbox.soak.model import (
     Written,
     exit_code,
     finals,
-    old,
     owes,
     reaped,
 )
@@ -297,18 +296,17 @@ class Jobs:
         check_shown(shown)
         check_events(found["items"], shown)
         pods = run.pods()
-        earlier = {OLD} if plan.volume == "claim with an old result" else set[Verdict]()
+        attempts = [self._attempt(plan, run, seen) for seen in pods]
         for place, seen in enumerate(pods):
             name, last = seen[-1].object["metadata"]["name"], place == len(pods) - 1
             own = [each for each in shown if each.note["attempt"]["pod"] == name]
-            attempt = replace(self._attempt(plan, run, seen), earlier=frozenset(earlier))
+            attempt = replace(attempts[place], others=_others(plan, attempts, place))
             try:
                 self._judge_verdicts(plan, attempt, own, must=last and run.ended())
                 self._judge_ends(plan, run, attempt, own, seen[-1].object, last=last)
                 self._judge_costs(plan, run, attempt, own, seen)
             except Contradiction as error:
                 raise Contradiction(f"{error}\n{attempt}") from None
-            earlier |= {each.verdict for run in attempt.runs for each in run.writes} - {INVALID}
             if last and own:
                 self.counts[own[-1].reason.partition("-")[0]] += 1
 
@@ -316,7 +314,7 @@ class Jobs:
         self, plan: Plan, attempt: Attempt, own: list[Shown], *, must: bool
     ) -> None:
         written = {each.verdict: each.begun for run in attempt.runs for each in run.writes}
-        written |= dict.fromkeys(old(plan, attempt), 0.0)
+        written |= dict.fromkeys(attempt.others, 0.0)
         for each in own:
             verdict = each.condition["status"], each.reason
             if each.note["rule"] == "R" and written.get(verdict, NEVER) > each.at + 1:
@@ -432,6 +430,19 @@ class Jobs:
             delayed=held + (10.0 if plan.role == "go" else 0.0),
             refused=not REFUSALS.isdisjoint(each.kind for each in faults),
         )
+
+
+def _others(plan: Plan, attempts: list[Attempt], place: int) -> frozenset[Verdict]:
+    """What others have left at the path, or write there, and this attempt takes for its own."""
+    said = [
+        {each.verdict for run in attempt.runs for each in run.writes} - {INVALID}
+        for attempt in attempts
+    ]
+    found = {OLD} if plan.volume == "claim with an old result" else set[Verdict]()
+    found = found.union(*said[:place]) if attempts[place].refused else set()
+    if attempts[place].removed is not None:  # the next Pod comes meanwhile
+        found = found.union(*said[place + 1 :])
+    return frozenset() if plan.volume == "emptyDir" else frozenset(found)
 
 
 def _adapter_runs(lines: list[str], versions: list[Object]) -> Iterator[AdapterRun]:

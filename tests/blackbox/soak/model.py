@@ -71,7 +71,7 @@ class Attempt:
     backoffLimit. `downs`: when the reporter or what it needs was away. `delayed`: seconds
     for which the reporter, its API server or its kubelet may have stood still. `refused`: the API
     server has refused the Pod for a while; then any file counts, also one that was there before.
-    `earlier`: the results of earlier Pods on its volume.
+    `others`: results of other Pods and Jobs at its path that count.
     """
 
     created: float
@@ -85,7 +85,7 @@ class Attempt:
     downs: tuple[tuple[float, float], ...]
     delayed: float
     refused: bool = False
-    earlier: frozenset[Verdict] = frozenset()
+    others: frozenset[Verdict] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class _File:
 
 def finals(plan: Plan, attempt: Attempt) -> set[Verdict]:
     """The final verdicts that this attempt's reporter may write."""
-    removals = _removals(attempt) | old(plan, attempt)
+    removals = _removals(attempt) | attempt.others
     if plan.trouble:
         early = attempt.delayed or plan.trouble == "command"
         return {TROUBLES[plan.trouble], *(removals if early else ())}
@@ -112,7 +112,7 @@ def finals(plan: Plan, attempt: Attempt) -> set[Verdict]:
         return removals or {INTERRUPTED, EVICTED, TIMEOUT}
     over = attempt.runs[0].began + plan.wait
     late = NEAR + attempt.delayed
-    allowed = old(plan, attempt)
+    allowed = attempt.others
     # After a removal the run before the last counts, where the last did not end by itself.
     for run in attempt.runs[-2:] if attempt.removed is not None else attempt.runs[-1:]:
         allowed |= _of_run(plan, attempt, run, over)
@@ -120,11 +120,6 @@ def finals(plan: Plan, attempt: Attempt) -> set[Verdict]:
         if run.began <= over + late and following.began >= over - NEAR:
             allowed |= _when_over(_seen(run, over - NEAR, over + late))
     return allowed
-
-
-def old(plan: Plan, attempt: Attempt) -> set[Verdict]:
-    """What another Job or Pod has left at the path, where it counts."""
-    return {*attempt.earlier} if attempt.refused and plan.volume != "emptyDir" else set()
 
 
 def owes(attempt: Attempt) -> bool:
@@ -157,7 +152,7 @@ def owes(attempt: Attempt) -> bool:
 
 def reaped(plan: Plan, attempt: Attempt, shown: set[Verdict]) -> set[Verdict]:
     """The final verdicts that the reaper may write for it, where others were shown before."""
-    written = {each.verdict for run in attempt.runs for each in run.writes} | old(plan, attempt)
+    written = {each.verdict for run in attempt.runs for each in run.writes} | attempt.others
     proven = {MEMORY} if any(run.out_of_memory for run in attempt.runs) else set()
     if plan.trouble:
         proven = {TROUBLES[plan.trouble]}

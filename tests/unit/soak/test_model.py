@@ -81,7 +81,7 @@ SITUATIONS: list[tuple[Plan, Attempt, set[Verdict]]] = [
     (PLAN, pod(run(PASSED, REFUSED)), {PASSED}),
     (PLAN, pod(run(INVALID, REFUSED)), {REFUSED}),
     (LEFT, pod(run(PASSED)), {PASSED}),
-    (LEFT, pod(run(PASSED), refused=True, earlier=frozenset({OLD})), {PASSED, OLD}),
+    (LEFT, pod(run(PASSED), refused=True, others=frozenset({OLD})), {PASSED, OLD}),
     (PLAN, pod(run(INVALID)), {INVALID}),
     (PLAN, pod(run()), {MISSING}),
     (replace(PLAN, required=False), pod(run()), {SUCCEEDED}),
@@ -132,14 +132,6 @@ def test_who_was_there_to_see_the_end() -> None:
     # It never started, so nobody knows when it ended.
     assert owes(pod(downs=((90.0, 95.0),)))
     assert not owes(pod(downs=((110.0, 140.0),)))
-
-
-def test_a_refused_pod_and_the_file_of_an_earlier_one() -> None:
-    """It counts where the volume is shared, as the contract says."""
-    attempt = pod(run(), refused=True, earlier=frozenset({PASSED}))
-    assert PASSED not in finals(PLAN, attempt)
-    assert PASSED in finals(replace(PLAN, volume="claim"), attempt)
-    assert PASSED not in finals(replace(PLAN, volume="claim"), replace(attempt, refused=False))
     assert not owes(pod(run(), downs=((146.0, 150.0),), refused=True))
     assert owes(pod(run(), downs=((153.5, 180.0),)))
     # A removed one may wait for its adapter until the grace period is nearly over.
