@@ -127,7 +127,9 @@ def owes(attempt: Attempt) -> bool:
     removed = attempt.removed if attempt.removed is not None else NEVER
     if removed <= attempt.up + STARTED:
         return False
-    ended = attempt.runs[-1].ended if attempt.runs else None
+    # Of a Pod that its Job has thrown away the adapter might have run again until then.
+    again = attempt.thrown and removed < NEVER
+    ended = attempt.runs[-1].ended if attempt.runs and not again else None
     end = min(removed, ended if ended is not None else NEVER)
     if end == NEVER and not attempt.runs:
         return not any(until >= attempt.up for _, until in attempt.downs)

@@ -138,6 +138,10 @@ def test_who_was_there_to_see_the_end() -> None:
     assert owes(pod(run(ended=None), removed=130.0, downs=((110.0, 120.0), (155.0, 180.0))))
     assert not owes(pod(run(ended=None), removed=130.0, downs=((140.0, 155.0),)))
     assert not owes(pod(run(), removed=105.0))
+    # It might have run again, until the Job had failed.
+    thrown = pod(run(code=3), removed=157.0, thrown=True)
+    assert owes(thrown)
+    assert not owes(replace(thrown, downs=((156.0, NEVER),)))
     assert not owes(pod(removed=130.0, up=NEVER))
 
 
