@@ -134,13 +134,21 @@ def draw(seed: str, number: int) -> Plan:
         if rng.random() < 0.4:
             # Long after the start, with nothing to say but that it was removed, and time to say it.
             lives = (replace(lives[0], writes=(), rest=0.0, end="stay"),)
-            policy, fault = "Never", rng.choice(("delete", "suspend"))
+            policy, fault = "Never", rng.choice(("delete", "suspend", "evict"))
             wait, fault_after, replaced = 25, rng.uniform(12.0, 18.0), "Failed"
+    form: Literal["native", "classic"] = rng.choice(("native", "classic"))
+    if not fault and rng.random() < 0.3:
+        # Its end is all that there is to see, and nobody asks the reporter to end.
+        lives, form, wait = (
+            (replace(lives[0], writes=(), rest=rng.uniform(15, 30)),),
+            "classic",
+            120,
+        )
     stuck = trouble in {"image", "config"}
     return Plan(
         number=number,
         role=rng.choice((*ROLES, "shipped", "shipped")),
-        form=rng.choice(("native", "classic")),
+        form=form,
         made=rng.choice(("shipped", "shipped", "injected")),
         by=rng.choice((*["person"] * 8, "cron by hand", "cron")),
         volume=rng.choice((*["emptyDir"] * 5, "claim", "claim with an old result")),

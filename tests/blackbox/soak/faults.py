@@ -58,7 +58,7 @@ TROUBLES = {
     "slow": Trouble("slow"),
     "silent": Trouble("silent"),
 }
-PAUSES = (5.0, 20.0)
+PAUSES = (5.0, 40.0)
 MOST = 200
 """Requests of one Pod in `WINDOW` seconds, whatever it is answered: more is no back-off."""
 WINDOW = 10.0
@@ -122,7 +122,7 @@ class Faults:
             return ask()
 
     def cause(self, kind: str, seconds: float) -> None:
-        """Have such a fault for so long, once the one before is over."""
+        """Have such a fault for so long, once the one before is over; its end cuts all watches."""
         away = kind.startswith(("api", "etcd"))
         with self._one, self._away if away else nullcontext():
             began = time.time()
@@ -131,6 +131,7 @@ class Faults:
                 self.over.wait(seconds)
             if away:
                 self._node.controlplane.wait_ready()
+            self.proxy.drop_connections()
             self._past.append(Fault(kind, began, time.time()))
             self._now = None
 

@@ -113,15 +113,18 @@ def check_events(events: Iterable[Object], history: Sequence[Shown]) -> None:
 
 
 def delay(attempt: Attempt, at: float) -> float:
-    """Seconds from the adapter's own end to its verdict, without those in which something was away.
+    """The longest time between the adapter's own end and its verdict when nothing was away.
 
     After that everybody has a moment to come back.
     """
     ended = attempt.runs[-1].ended if attempt.runs else None
     if ended is None or attempt.removed is not None:
         return 0.0
-    away = [min(e, at) - max(b, ended) for b, e in attempt.downs if b <= at and e >= ended]
-    return at - ended - sum(away) - COMES_BACK * len(away)
+    calm, longest = ended, 0.0
+    for began, until in sorted(attempt.downs):
+        longest = max(longest, min(began, at) - calm)
+        calm = max(calm, until + COMES_BACK) if until >= ended else calm
+    return max(longest, at - calm)
 
 
 def _settled(shown: Shown) -> tuple[object, object]:

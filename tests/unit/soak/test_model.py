@@ -146,8 +146,10 @@ def test_who_was_there_to_see_the_end() -> None:
 
 
 def test_how_long_a_verdict_has_taken() -> None:
-    """From the end on, if nothing was away meanwhile."""
+    """Of the time from its end on the longest part in which nothing was away."""
     assert 20.0 == delay(pod(run(), downs=((110.0, 120.0),)), 170.0)
-    assert 20.0 - 5.0 - COMES_BACK == delay(pod(run(), downs=((110.0, 155.0),)), 170.0)
+    assert 50.0 - COMES_BACK == delay(pod(run(), downs=((140.0, 160.0),)), 210.0)
+    assert 30.0 == delay(pod(run(), downs=((140.0, 141.0), (180.0, 200.0))), 210.0)
+    assert 8.0 == delay(pod(run(), downs=((158.0, 161.0), (181.0, 200.0))), 205.0)
     assert 0.0 == delay(pod(run(), removed=155.0), 170.0)
     assert 0.0 >= delay(pod(run()), 130.0)
