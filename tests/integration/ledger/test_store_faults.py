@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from reporter.common import log
-from reporter.ledger import ProgressTaken, SqliteStore, StoreError, StoreFull
-from reporter.ledger.cached import CachedStore
+from reporter.ledger import ProgressTaken, Store, StoreError, StoreFull
 from reporter.run.entry import State
 from reporter.run.state import Phase, Snapshot
 from reporter.run.upload import UploadOutcome
@@ -73,9 +72,7 @@ class Once:
                 raise disk_error(self._code)
 
 
-async def persistent(
-    step: Step, store: CachedStore, *, done: bool = False
-) -> list[type[StoreError]]:
+async def persistent(step: Step, store: Store, *, done: bool = False) -> list[type[StoreError]]:
     """Take a step as a client that tries again; return how it was refused meanwhile.
 
     `done`: it was carried out nevertheless, and that may be seen already.
@@ -376,7 +373,7 @@ def volume(tmp_path: Path) -> Iterator[Path]:
 async def test_a_full_volume_is_said_to_be_full_and_works_again_with_space(volume: Path):
     """A46: a real one; earlier rows are intact, and no restart is needed."""
     filler = volume / "filler"
-    store = SqliteStore(volume / "run.db", pace=3600.0)
+    store = Store(volume / "run.db", pace=3600.0)
     await store.open_run(PLAN, now=NOW)
     with log.capture():
         await store.record_result(NODE1, result("aa"))

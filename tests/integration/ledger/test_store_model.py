@@ -16,8 +16,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from reporter.ledger import RunNotReady
-from reporter.ledger.cached import CachedStore
+from reporter.ledger import RunNotReady, Store
 from reporter.run.plan import Key
 from reporter.run.progress import Progress, UpdateId
 from reporter.run.record import Record
@@ -83,7 +82,7 @@ class Ledgers(RuleBasedStateMachine):
         self.now = NOW
         self.revision = 0
         self.seen: list[tuple[Snapshot, dict[Any, Any]]] = []
-        self.store: CachedStore
+        self.store: Store
 
     def do(self, call: Coroutine[Any, Any, T]) -> T:
         """Wait for one call."""

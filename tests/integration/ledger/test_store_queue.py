@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from reporter.ledger import ProgressTaken, StoreBusy
-from reporter.ledger import sqlite as engine
-from reporter.ledger.cached import CachedStore
+from reporter.ledger import ProgressTaken, Store, StoreBusy
+from reporter.ledger.writer import QUEUE
 from reporter.run.entry import State
 from reporter.run.plan import Plan, Plugin
 from reporter.run.state import Phase
@@ -45,7 +44,7 @@ class Rest:
             asyncio.run_coroutine_threadsafe(self.over.wait(), self._loop).result()
 
 
-async def rests(store: CachedStore) -> None:
+async def rests(store: Store) -> None:
     """Have the store write behind once, so that it does not by itself for the rest of the pace."""
     await store.record_progress(NODE2, replacing(1), None, at=NOW)
     for _ in range(3):
@@ -62,7 +61,7 @@ async def test_more_than_a_full_queue_is_refused_at_once(tmp_path: Path, disk):
         await rest.begun.wait()
         waiting = [
             asyncio.ensure_future(store.mark_failed(NODE1, failed_try(NOW + number)))
-            for number in range(engine.QUEUE)
+            for number in range(QUEUE)
         ]
         await asyncio.sleep(0)
         with pytest.raises(StoreBusy):
@@ -70,7 +69,7 @@ async def test_more_than_a_full_queue_is_refused_at_once(tmp_path: Path, disk):
         assert store.writable
         rest.over.set()
         await asyncio.gather(first, *waiting)
-        assert engine.QUEUE == store.entry(NODE1).attempts
+        assert QUEUE == store.entry(NODE1).attempts
         assert UploadOutcome.ACCEPTED == (await store.record_result(NODE2, result())).outcome
 
 
@@ -143,7 +142,7 @@ async def test_what_was_given_before_the_end_is_still_done(tmp_path: Path, disk)
         await rest.begun.wait()
         calls.append(asyncio.ensure_future(store.record_result(NODE1, result())))
         await asyncio.sleep(0)
-        calls.append(asyncio.ensure_future(store._engine.close()))
+        calls.append(asyncio.ensure_future(store._writer.close()))
         await asyncio.sleep(0)
         rest.over.set()
         await asyncio.gather(*calls)

@@ -1,110 +1,60 @@
-"""Opening the database: is it sound, which journal, and the tables with their migrations.
+"""Opening the SQLite database: nobody else has it, it is sound, of this version and in a journal.
 
-Everything here runs in the writer's thread. The meaning of the tables is in `sqlite_transaction`.
+Everything here but `stored_plan` runs in the thread that writes.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import json
 import os
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Final
 
 from reporter.common import log
 from reporter.common.private_file import sync_directory
-from reporter.ledger.contract import StoreError, StoreFull
+from reporter.ledger.errors import StoreError, StoreFull, StoreLocked
+from reporter.ledger.rows import TABLES
 from reporter.run.plan import Plan, parse_plan
 
 Connect = Callable[..., sqlite3.Connection]
+
+VERSION: Final = 9
+"""Of the tables. Another one is refused: none was ever released."""
 
 _ANEW = (
     "delete the run and start a new one (if you deployed the aggregator yourself: with an empty"
     " state directory)"
 )
-
-MIGRATIONS: tuple[tuple[str, ...], ...] = (
-    (
-        """CREATE TABLE run (
-            one INTEGER PRIMARY KEY CHECK (one = 1),
-            plan TEXT NOT NULL,
-            started_at REAL NOT NULL,
-            phase TEXT NOT NULL,
-            revision INTEGER NOT NULL,
-            tar TEXT,
-            error TEXT,
-            alive_at REAL NOT NULL,
-            alive_wall REAL NOT NULL,
-            packing_failed_since REAL,
-            launching INTEGER NOT NULL,
-            retrieved_at REAL,
-            upload TEXT
-        )""",
-        """CREATE TABLE entry (
-            plugin TEXT NOT NULL,
-            node TEXT NOT NULL,
-            state TEXT NOT NULL,
-            retry_window TEXT,
-            attempts INTEGER NOT NULL,
-            launched_at REAL,
-            deadline REAL,
-            started_at REAL,
-            due REAL,
-            revision INTEGER NOT NULL,
-            PRIMARY KEY (plugin, node)
-        ) WITHOUT ROWID""",
-        "CREATE INDEX entry_due ON entry (due) WHERE due IS NOT NULL",
-        """CREATE TABLE record (
-            plugin TEXT NOT NULL,
-            node TEXT NOT NULL,
-            standing TEXT NOT NULL CHECK (standing IN ('held', 'superseded')),
-            rank INTEGER NOT NULL,
-            at REAL NOT NULL,
-            digest TEXT NOT NULL,
-            size INTEGER NOT NULL,
-            details TEXT NOT NULL,
-            PRIMARY KEY (plugin, node, standing),
-            FOREIGN KEY (plugin, node) REFERENCES entry
-        )""",
-        """CREATE TABLE progress (
-            plugin TEXT NOT NULL,
-            node TEXT NOT NULL,
-            at REAL NOT NULL,
-            revision INTEGER NOT NULL,
-            sent TEXT NOT NULL,
-            PRIMARY KEY (plugin, node),
-            FOREIGN KEY (plugin, node) REFERENCES entry
-        )""",
-        """CREATE TABLE beat (
-            plugin TEXT NOT NULL,
-            node TEXT NOT NULL,
-            armed INTEGER NOT NULL,
-            heard_at REAL NOT NULL,
-            PRIMARY KEY (plugin, node),
-            FOREIGN KEY (plugin, node) REFERENCES entry
-        )""",
-    ),
-)
-"""What brings the database from one version to the next, statement by statement."""
-
-FIRST = 8
-"""The version after the first of these steps. Earlier versions were never released."""
-
 _NETWORK = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "ceph", "afs", "glusterfs", "lustre"}
 
 
-def open_database(
-    path: Path,
-    connect: Connect,
-    *,
-    migrations: Sequence[Sequence[str]] = MIGRATIONS,
-    mounts: Path = Path("/proc/self/mountinfo"),
-) -> sqlite3.Connection:
-    """Return a connection to a sound database of the newest version, made if it is not there.
+@contextlib.contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Keep other processes out. The lock is the kernel's: it ends with the process."""
+    beside = path.with_name(path.name + ".lock")
+    # Not on the database itself: SQLite's own locks there would be lost with this descriptor.
+    descriptor = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise StoreLocked(f"another process has {path} open") from None
+        yield
+    finally:
+        os.close(descriptor)
 
-    Raises `StoreError`, and leaves a database that is damaged or of a newer version as it is.
+
+def open_database(
+    path: Path, connect: Connect, *, mounts: Path = Path("/proc/self/mountinfo")
+) -> sqlite3.Connection:
+    """Return a connection to a sound database, made if it is not there.
+
+    Raises `StoreError`, and leaves a database that is damaged or of another version as it is.
     """
     try:
         # SQLite gives the journals the mode of the database, and makes that for all to read.
@@ -113,19 +63,19 @@ def open_database(
     except (sqlite3.Error, OSError) as error:
         raise store_error(error, path) from error
     try:
-        _check(connection, path)
+        (answer,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+        if answer != "ok":
+            raise _damaged(path, answer)
         _set_journal(connection, path, network_file_system(mounts, path))
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
-        migrate(connection, path, migrations)
+        _create_tables(connection, path)
         # Else the database of an acknowledged row might not be found after a loss of power.
         sync_directory(path.parent)
-    except (sqlite3.Error, OSError) as error:
+    except (sqlite3.Error, OSError, StoreError) as error:
+        # Also undoes what was not committed.
         connection.close()
         raise store_error(error, path) from error
-    except StoreError:
-        connection.close()
-        raise
     return connection
 
 
@@ -138,31 +88,6 @@ def stored_plan(path: Path) -> Plan | None:
     except sqlite3.Error:
         return None
     return None if found is None else parse_plan(json.loads(found[0]))
-
-
-def migrate(
-    connection: sqlite3.Connection, path: Path, migrations: Sequence[Sequence[str]]
-) -> None:
-    """Bring the database to the newest version, each step in a transaction of its own.
-
-    After an error the connection is of no use but to be closed, which undoes the step.
-    """
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    newest = FIRST + len(migrations) - 1
-    if version > newest:
-        raise StoreError(f"{path} has version {version}; this program supports {newest}")
-    if 0 < version < FIRST:
-        raise StoreError(
-            f"{path} has version {version}, which this program cannot read; finish the run with the"
-            f" version that started it, or {_ANEW}"
-        )
-    done = max(0, version - FIRST + 1)
-    for number, statements in enumerate(migrations[done:], FIRST + done):
-        connection.execute("BEGIN IMMEDIATE")
-        for statement in statements:
-            connection.execute(statement)
-        connection.execute(f"PRAGMA user_version = {number}")
-        connection.execute("COMMIT")
 
 
 def store_error(error: BaseException, path: Path) -> StoreError:
@@ -203,12 +128,6 @@ def network_file_system(mounts: Path, path: Path) -> str | None:
     return found if found in _NETWORK or (found or "").startswith("fuse.") else None
 
 
-def _check(connection: sqlite3.Connection, path: Path) -> None:
-    (answer,) = connection.execute("PRAGMA quick_check(1)").fetchone()
-    if answer != "ok":
-        raise _damaged(path, answer)
-
-
 def _damaged(path: Path, why: str) -> StoreError:
     return StoreError(f"{path} is corrupted ({why}); restore it from a backup, or {_ANEW}")
 
@@ -220,7 +139,10 @@ def _set_journal(connection: sqlite3.Connection, path: Path, network: str | None
         try:
             (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
             if mode == "wal":
-                _write_something(connection)
+                # Some file systems fail at the first write only.
+                connection.execute("BEGIN IMMEDIATE")
+                _set_version(connection, _version(connection))
+                connection.execute("COMMIT")
                 return
             reason = f"the journal stays in mode {mode}"
         except sqlite3.OperationalError as error:
@@ -238,8 +160,27 @@ def _set_journal(connection: sqlite3.Connection, path: Path, network: str | None
     )
 
 
-def _write_something(connection: sqlite3.Connection) -> None:
+def _create_tables(connection: sqlite3.Connection, path: Path) -> None:
+    version = _version(connection)
+    if version > VERSION:
+        raise StoreError(f"{path} has version {version}; this program supports {VERSION}")
+    if 0 < version < VERSION:
+        raise StoreError(
+            f"{path} has version {version}, which this program cannot read; finish the run with the"
+            f" version that started it, or {_ANEW}"
+        )
+    if version == 0:
+        connection.execute("BEGIN IMMEDIATE")
+        for statement in TABLES:
+            connection.execute(statement)
+        _set_version(connection, VERSION)
+        connection.execute("COMMIT")
+
+
+def _version(connection: sqlite3.Connection) -> int:
     (version,) = connection.execute("PRAGMA user_version").fetchone()
-    connection.execute("BEGIN IMMEDIATE")
+    return int(version)
+
+
+def _set_version(connection: sqlite3.Connection, version: int) -> None:
     connection.execute(f"PRAGMA user_version = {version}")
-    connection.execute("COMMIT")
