@@ -8,15 +8,29 @@ import contextlib
 import hashlib
 import os
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, Final
 
 from reporter.common.private_file import sync_directory
-from reporter.ledger.files import NEW_FILE, Step, no_step, write_all
 from reporter.ledger.layout import Layout
 
 MOST_PIECES: Final = 1024  # IOV_MAX: what one writev takes
+NEW_FILE: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+Step = Callable[[str], None]
+"""Told the name of each step that is about to be final; tests stop the process there."""
+
+
+def no_step(name: str) -> None:
+    """Nothing is to happen at this step."""
+
+
+def write_all(fd: int, data: bytes | memoryview) -> None:
+    """Write everything: the kernel may take less than it is given. Raises OSError."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
 
 
 class StagedBody:
@@ -84,10 +98,7 @@ class BlobStore:
         return self.local_file(blob).open("rb")
 
     def local_file(self, blob: str) -> Path:
-        """Return the path of a blob, there or not, which only a local disk has.
-
-        It is for aiohttp and for processes of ours, which open a file by its name.
-        """
+        """Return the path of a blob, there or not, for aiohttp, which opens a file by its name."""
         return self._layout.blobs / blob
 
     def size(self, blob: str) -> int | None:

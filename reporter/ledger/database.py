@@ -34,7 +34,33 @@ _NETWORK = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "ceph", "afs", "gluste
 
 
 @contextlib.contextmanager
-def locked(path: Path) -> Iterator[None]:
+def opened(
+    path: Path, connect: Connect, *, mounts: Path = Path("/proc/self/mountinfo")
+) -> Iterator[sqlite3.Connection]:
+    """Give a connection to a sound database, made if it is not there, and close it in the end.
+
+    Raises `StoreError`, `sqlite3.Error` and OSError, and leaves a database that is damaged or of
+    another version as it is.
+    """
+    with _locked(path):
+        # SQLite gives the journals the mode of the database, and makes that for all to read.
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        # Closing undoes what was not committed, and brings the write-ahead log into the database.
+        with contextlib.closing(connect(path, isolation_level=None, timeout=5.0)) as connection:
+            (answer,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+            if answer != "ok":
+                raise _damaged(path, answer)
+            _set_journal(connection, path, network_file_system(mounts, path))
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("PRAGMA foreign_keys = ON")
+            _create_tables(connection, path)
+            # Else the database of an acknowledged row might not be found after a loss of power.
+            sync_directory(path.parent)
+            yield connection
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
     """Keep other processes out. The lock is the kernel's: it ends with the process."""
     beside = path.with_name(path.name + ".lock")
     # Not on the database itself: SQLite's own locks there would be lost with this descriptor.
@@ -49,36 +75,6 @@ def locked(path: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def open_database(
-    path: Path, connect: Connect, *, mounts: Path = Path("/proc/self/mountinfo")
-) -> sqlite3.Connection:
-    """Return a connection to a sound database, made if it is not there.
-
-    Raises `StoreError`, and leaves a database that is damaged or of another version as it is.
-    """
-    try:
-        # SQLite gives the journals the mode of the database, and makes that for all to read.
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-        connection = connect(path, isolation_level=None, timeout=5.0)
-    except (sqlite3.Error, OSError) as error:
-        raise store_error(error, path) from error
-    try:
-        (answer,) = connection.execute("PRAGMA quick_check(1)").fetchone()
-        if answer != "ok":
-            raise _damaged(path, answer)
-        _set_journal(connection, path, network_file_system(mounts, path))
-        connection.execute("PRAGMA synchronous = FULL")
-        connection.execute("PRAGMA foreign_keys = ON")
-        _create_tables(connection, path)
-        # Else the database of an acknowledged row might not be found after a loss of power.
-        sync_directory(path.parent)
-    except (sqlite3.Error, OSError, StoreError) as error:
-        # Also undoes what was not committed.
-        connection.close()
-        raise store_error(error, path) from error
-    return connection
-
-
 def stored_plan(path: Path) -> Plan | None:
     """Return the plan of the run in a database, if it can be read. Makes no database."""
     try:
@@ -91,7 +87,7 @@ def stored_plan(path: Path) -> Plan | None:
 
 
 def store_error(error: BaseException, path: Path) -> StoreError:
-    """Say in our words why the database did not do it."""
+    """Say in the store's words why the database did not do it."""
     if isinstance(error, StoreError):
         return error
     code = getattr(error, "sqlite_errorcode", None)

@@ -10,7 +10,7 @@ import threading
 from pathlib import Path
 from typing import Final
 
-from reporter.ledger.files import NEW_FILE, write_all
+from reporter.ledger.blobs import NEW_FILE, write_all
 from reporter.ledger.layout import Layout
 
 _ALL: Final = 256 * 2**20  # bytes of all documents of a run

@@ -211,7 +211,9 @@ class Rows:
                 self._plan = parse_plan(json.loads(kept[0]))
                 check_plan(self._plan, plan)
                 # Whoever cannot write must not begin.
-                self._connection.execute("UPDATE run SET revision = revision")
+                self._connection.execute(
+                    "UPDATE run SET revision = revision WHERE run = ?", (plan.run,)
+                )
             self._entries = {key: Entry(key) for key in self._plan.keys}
             self._catch_up()
             found = self._connection.execute(

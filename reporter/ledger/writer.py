@@ -8,14 +8,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import queue
-import sqlite3
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from reporter.ledger.database import Connect, locked, open_database, store_error
+from reporter.ledger import database
 from reporter.ledger.errors import RunNotReady, StoreBusy, StoreError, StoreLocked
 from reporter.ledger.lifecycle import Run
 from reporter.ledger.rows import Commit, Operation, Rows
@@ -44,7 +43,7 @@ class Writer:
     def __init__(
         self,
         path: Path,
-        connect: Connect,
+        connect: database.Connect,
         committed: Callable[[Commit, float, int], None],
         refused: Callable[[StoreError], None],
     ) -> None:
@@ -99,19 +98,13 @@ class Writer:
         # A loop that is closed has nobody left to tell anything.
         with contextlib.suppress(RuntimeError):
             try:
-                with locked(self._path):
-                    connection = open_database(self._path, self._connect)
-                    try:
-                        rows = Rows(connection)
-                        self._tell(_resolve, opened, rows.open(plan, run))
-                        while orders := self._next():
-                            self._commit(rows, orders)
-                    finally:
-                        # This also brings the write-ahead log into the database.
-                        with contextlib.suppress(sqlite3.Error):
-                            connection.close()
+                with database.opened(self._path, self._connect) as connection:
+                    rows = Rows(connection)
+                    self._tell(_resolve, opened, rows.open(plan, run))
+                    while orders := self._next():
+                        self._commit(rows, orders)
             except Exception as error:
-                self._tell(_reject, opened, store_error(error, self._path))
+                self._tell(_reject, opened, database.store_error(error, self._path))
             self._tell(_resolve, stopped, None)
 
     def _next(self) -> list[_Order]:
@@ -133,7 +126,7 @@ class Writer:
         try:
             answers, commit = rows.commit([order.operation for order in orders])
         except Exception as error:
-            self._tell(self._refused, orders, store_error(error, self._path))
+            self._tell(self._refused, orders, database.store_error(error, self._path))
         else:
             self._tell(self._committed, orders, answers, commit, time.perf_counter() - began)
 

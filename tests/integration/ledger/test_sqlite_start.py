@@ -180,10 +180,12 @@ def test_on_a_network_file_system_the_log_is_not_even_tried(tmp_path: Path):
     """It may seem to work there for as long as nobody else looks."""
     mounts = tmp_path / "mountinfo"
     mounts.write_text("22 1 8:1 / / rw - nfs4 server:/ rw\n")
-    with log.capture() as logs:
-        connection = database.open_database(tmp_path / "run.db", sqlite3.connect, mounts=mounts)
-    assert ("truncate",) == connection.execute("PRAGMA journal_mode").fetchone()
-    connection.close()
+    path = tmp_path / "run.db"
+    with (
+        log.capture() as logs,
+        database.opened(path, sqlite3.connect, mounts=mounts) as connection,
+    ):
+        assert ("truncate",) == connection.execute("PRAGMA journal_mode").fetchone()
     assert ["a network file system (nfs4)"] == [line["reason"] for line in logs]
 
 
