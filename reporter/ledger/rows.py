@@ -58,7 +58,11 @@ TABLES: Final = (
         PRIMARY KEY (run, key)
     )""",
 )
-"""`state` and `due` of an item are there to be searched for; they follow from its document."""
+"""The columns of an item beside its document are there to be searched for.
+
+The kinds are `entry` (with its records) and `progress`, in rows of their own: a rewritten row is
+small.
+"""
 
 _PUT_ITEM = """INSERT INTO item (run, kind, key, state, due, revision, doc)
     VALUES (?, ?, ?, ?, ?, ?, ?)
@@ -259,6 +263,7 @@ class Rows:
             self._connection.execute("ROLLBACK")
 
     def _catch_up(self) -> None:
+        """Learn what others have written since, or we, where a commit only seemed to fail."""
         row = self._connection.execute(
             "SELECT revision, doc FROM run WHERE run = ?", (self._plan.run,)
         ).fetchone()
@@ -287,9 +292,9 @@ class Rows:
         ]
         changes, rows = [], []
         for revision, (kind, key, value, text) in enumerate(items, self._revision + 1):
+            found = (str(value.state), next_due(value)) if isinstance(value, Entry) else _NONE
             changes.append(Change(revision, key, value))
-            searched = (str(value.state), next_due(value)) if isinstance(value, Entry) else _NONE
-            rows.append((self._plan.run, kind, str(key), *searched, revision, text))
+            rows.append((self._plan.run, kind, str(key), *found, revision, text))
         if rows:
             self._connection.executemany(_PUT_ITEM, rows)
         if batch.beats:
