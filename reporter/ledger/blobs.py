@@ -41,14 +41,10 @@ class StagedBody:
         self.size = 0
         self.made = False
         self.blob = ""  # its name, once it is kept
-        self._fd = -1
+        self.fd = -1
+        """Its descriptor while it is open, for reading it from the start with `pread`."""
         self._hash = hashlib.sha256()
         self._step = step
-
-    @property
-    def fd(self) -> int:
-        """Its descriptor, for reading it from the start with `pread`."""
-        return self._fd
 
     @property
     def digest(self) -> str:
@@ -57,26 +53,26 @@ class StagedBody:
 
     def write(self, pieces: Sequence[bytes]) -> None:
         """Append some pieces, at most `MOST_PIECES` of them. Raises OSError."""
-        if self._fd < 0:
-            self._fd = os.open(self.path, NEW_FILE, 0o600)
+        if self.fd < 0:
+            self.fd = os.open(self.path, NEW_FILE, 0o600)
             self.made = True
         self._step("write")
         for piece in pieces:
             self._hash.update(piece)
         length = sum(map(len, pieces))
-        if pieces and (written := os.writev(self._fd, pieces)) < length:
-            write_all(self._fd, memoryview(b"".join(pieces))[written:])
+        if pieces and (written := os.writev(self.fd, pieces)) < length:
+            write_all(self.fd, memoryview(b"".join(pieces))[written:])
         self.size += length
 
     def sync(self) -> None:
         """Wait until its bytes are on the disk, and close it. Raises OSError."""
-        os.fsync(self._fd)
+        os.fsync(self.fd)
         self.close()
 
     def close(self) -> None:
         """Close it, if it is open."""
-        if self._fd >= 0:
-            fd, self._fd = self._fd, -1
+        if self.fd >= 0:
+            fd, self.fd = self.fd, -1
             os.close(fd)
 
     def discard(self) -> None:
@@ -107,10 +103,6 @@ class BlobStore:
             return self.local_file(blob).stat().st_size
         except FileNotFoundError:
             return None
-
-    def exists(self, blob: str) -> bool:
-        """Whether a blob is there. Raises OSError."""
-        return self.size(blob) is not None
 
     def list(self) -> set[str]:
         """Return the names of all blobs. Raises OSError."""

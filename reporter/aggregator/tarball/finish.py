@@ -138,7 +138,7 @@ class Finish:
         """
         held = {key: entry.record for key, entry in snapshot.entries.items() if entry.record}
         replaced = [entry.superseded for entry in snapshot.entries.values() if entry.superseded]
-        kept = [each for each in replaced if self._blobs.exists(each.blob)]
+        kept = [each for each in replaced if self._blobs.size(each.blob) is not None]
         records = [record for record in (*held.values(), *kept) if record.blob]
         damaged = {record.blob for record in records if not self._sound(record)}
         if not damaged:
