@@ -146,7 +146,7 @@ class Batch:
         for key in keys:
             entry = self.entry(key)
             new, answers[key] = rule(entry)
-            if new != entry:
+            if new is not entry and new != entry:
                 self._put(new)
         return answers
 
