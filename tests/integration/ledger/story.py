@@ -22,7 +22,7 @@ from reporter.ledger import Store
 from reporter.run.plan import Key, Plan, Plugin
 from reporter.run.progress import UpdateId
 from reporter.run.record import Record
-from reporter.run.state import Phase, Snapshot, Tar
+from reporter.run.state import Phase, Snapshot
 from reporter.run.tar_upload import TarUpload, UploadState
 from tests.integration.ledger.world import (
     E2E,
@@ -30,6 +30,7 @@ from tests.integration.ledger.world import (
     NODE2,
     NOW,
     PLAN,
+    TAR,
     Disk,
     World,
     appending,
@@ -40,7 +41,6 @@ from tests.integration.ledger.world import (
     result,
 )
 
-TAR = Tar("202601010000_sonobuoy_run-1.tar.gz", "2026-01-01T00:00:00Z", "ab" * 32, 12)
 Step = Callable[[Store], Awaitable[object]]
 
 STEPS: tuple[Step, ...] = (

@@ -12,7 +12,6 @@ from reporter.run.entry import Entry, State, Window
 from reporter.run.plan import Plan, Plugin
 from reporter.run.progress import UpdateId
 from reporter.run.state import Phase
-from tests.integration.ledger.contract import facts, totals
 from tests.integration.ledger.world import (
     E2E,
     NODE1,
@@ -21,12 +20,14 @@ from tests.integration.ledger.world import (
     PLAN,
     World,
     appending,
+    facts,
     failed_try,
     gave_up,
     on_loop,
     replacing,
     report,
     result,
+    totals,
 )
 
 # -- opening -------------------------------------------------------------------------------------

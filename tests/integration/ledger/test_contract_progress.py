@@ -10,7 +10,6 @@ from reporter.ledger import ProgressTaken
 from reporter.run.entry import State
 from reporter.run.heartbeats import Beat
 from reporter.run.progress import Progress, StoredProgress, UpdateId
-from tests.integration.ledger.contract import totals
 from tests.integration.ledger.world import (
     E2E,
     NODE1,
@@ -22,6 +21,7 @@ from tests.integration.ledger.world import (
     on_loop,
     replacing,
     result,
+    totals,
 )
 
 # -- progress ------------------------------------------------------------------------------------

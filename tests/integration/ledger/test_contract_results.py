@@ -9,19 +9,23 @@ import pytest
 
 from reporter.ledger import ProgressTaken, Received, RunNotReady, Windows
 from reporter.run.entry import Marked, State
+from reporter.run.plan import Key
 from reporter.run.record import Cause, Rank
 from reporter.run.state import LauncherState, Phase, PodState, Step
 from reporter.run.tar_upload import TarUpload, UploadState
 from reporter.run.upload import UploadOutcome
-from tests.integration.ledger.contract import NOBODY, TAR, beat, complete, facts
 from tests.integration.ledger.world import (
     E2E,
     NODE1,
     NODE2,
     NOW,
     PLAN,
+    TAR,
     World,
     appending,
+    beat,
+    complete,
+    facts,
     failed_try,
     gave_up,
     on_loop,
@@ -29,6 +33,8 @@ from tests.integration.ledger.world import (
     report,
     result,
 )
+
+NOBODY = Key("nope", "global")
 
 # -- results and errors --------------------------------------------------------------------------
 

@@ -9,15 +9,17 @@ import pytest
 from reporter.run.entry import Entry, State
 from reporter.run.progress import UpdateId
 from reporter.run.state import Phase
-from tests.integration.ledger.contract import GAVE_UP, TAR, beat, complete
 from tests.integration.ledger.world import (
     E2E,
     NODE1,
     NODE2,
     NOW,
     PLAN,
+    TAR,
     World,
     appending,
+    beat,
+    complete,
     failed_try,
     gave_up,
     on_loop,
@@ -67,13 +69,14 @@ async def test_the_revision_grows_by_one_per_change_and_only_then(world: World):
         await store.probe()  # what is written behind by itself is written once
         await beat(store, 0.5)
         await store.probe()
+        both = dict.fromkeys((NODE1, NODE2), gave_up())
         steps = [
             (1, lambda: store.record_result(E2E, result())),
             (0, lambda: store.record_result(E2E, result())),
             (1, lambda: store.mark_failed(NODE1, failed_try())),
             (0, lambda: store.mark_failed(NODE1, failed_try())),
-            (2, lambda: store.mark_all_failed(GAVE_UP)),
-            (0, lambda: store.mark_all_failed(GAVE_UP)),
+            (2, lambda: store.mark_all_failed(both)),
+            (0, lambda: store.mark_all_failed(both)),
             (0, lambda: store.record_progress(E2E, replacing(1), UpdateId("a", 1), at=NOW)),
             (1, store.probe),
             (0, lambda: store.record_progress(E2E, replacing(1), UpdateId("a", 1), at=NOW)),

@@ -7,8 +7,9 @@ import functools
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from reporter.ledger import Store
@@ -16,6 +17,7 @@ from reporter.run.clock import RunClock
 from reporter.run.plan import Key, Plan, Plugin
 from reporter.run.progress import Progress
 from reporter.run.record import Cause, Failure, Rank, Record
+from reporter.run.state import Snapshot, Tar
 
 E2E = Key("e2e", "global")
 NODE1, NODE2 = Key("sysd", "node1"), Key("sysd", "node2")
@@ -25,6 +27,7 @@ PLAN = Plan(
     timeout_seconds=50,
 )
 NOW = 1_000_000.0
+TAR = Tar("202601010000_sonobuoy_run-1.tar.gz", "2026-01-01T00:00:00Z", "ab" * 32, 12)
 HANG = 30.0  # seconds; only a bound
 
 
@@ -127,6 +130,29 @@ class World:
             yield store
         finally:
             await store.close()
+
+
+async def complete(store: Store) -> None:
+    """Bring every entry to an end."""
+    for key in PLAN.keys:
+        await store.record_result(key, result())
+
+
+def facts(snapshot: Snapshot) -> Snapshot:
+    """What a restart must keep: all but the revision and the ages."""
+    armed = {key: replace(beat, heard_at=0.0) for key, beat in snapshot.beats.items()}
+    return replace(snapshot, revision=0, ahead=False, beats=MappingProxyType(armed))
+
+
+def totals(store: Store, key: Key = E2E) -> tuple[int, int]:
+    """Total and completed, as shown."""
+    progress = store.snapshot().progress[key].progress
+    return progress.total, progress.completed
+
+
+async def beat(store: Store, mono: float, key: Key = E2E) -> None:
+    """A heartbeat."""
+    store.record_heartbeat(key, mono, beat=True)
 
 
 def disk_error(code: int, text: str = "disk I/O error") -> sqlite3.OperationalError:
