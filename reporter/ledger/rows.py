@@ -76,9 +76,10 @@ _PUT_BEAT = """INSERT INTO beat (run, key, armed, heard_at) VALUES (?, ?, ?, ?)
 _PUT_RUN = "UPDATE run SET revision = revision + ?, phase = ?, doc = ? WHERE run = ?"
 
 _RUN = TypeAdapter(Run)
-_ENTRY = TypeAdapter(Entry)
-_PROGRESS = TypeAdapter(StoredProgress)
-_NONE = (None, None)
+_ITEMS: Final[dict[str, TypeAdapter[Any]]] = {
+    "entry": TypeAdapter(Entry),
+    "progress": TypeAdapter(StoredProgress),
+}
 _NO_TEXT = re.compile("[\0\ud800-\udfff]")
 
 HeardBeat = tuple[Key, bool, float]
@@ -278,23 +279,25 @@ class Rows:
             " ORDER BY revision",
             (self._plan.run, self._revision),
         )
-        for kind, key, number, text in found:
-            adapter: TypeAdapter[Any] = _ENTRY if kind == "entry" else _PROGRESS
-            self._news.append(Change(number, _key(key), adapter.validate_json(text)))
-            self._keep(self._news[-1])
+        news = [
+            Change(number, _key(key), _ITEMS[kind].validate_json(text))
+            for kind, key, number, text in found
+        ]
+        self._keep(news)
+        self._news += news
         self._revision = revision
 
     def _write(self, batch: Batch) -> tuple[Run, int, Sequence[Change]]:
-        entries, progress = batch.new_entries.items(), batch.new_progress.items()
-        items: list[tuple[str, Key, Entry | StoredProgress, str]] = [
-            *(("entry", key, *_document(_ENTRY, entry)) for key, entry in entries),
-            *(("progress", key, *_document(_PROGRESS, sent)) for key, sent in progress),
+        items: list[tuple[str, Key, Entry | StoredProgress]] = [
+            *(("entry", *item) for item in batch.new_entries.items()),
+            *(("progress", *item) for item in batch.new_progress.items()),
         ]
         changes, rows = [], []
-        for revision, (kind, key, value, text) in enumerate(items, self._revision + 1):
-            found = (str(value.state), next_due(value)) if isinstance(value, Entry) else _NONE
+        for revision, (kind, key, given) in enumerate(items, self._revision + 1):
+            value, text = _document(_ITEMS[kind], given)
+            state, due = (str(value.state), next_due(value)) if kind == "entry" else (None, None)
             changes.append(Change(revision, key, value))
-            rows.append((self._plan.run, kind, str(key), *found, revision, text))
+            rows.append((self._plan.run, kind, str(key), state, due, revision, text))
         if rows:
             self._connection.executemany(_PUT_ITEM, rows)
         if batch.beats:
@@ -318,16 +321,16 @@ class Rows:
         self, run: Run, revision: int, changes: Collection[Change], due_at: float | None
     ) -> Commit:
         self._run, self._revision = run, revision
-        for change in changes:
-            self._keep(change)
+        self._keep(changes)
         news, self._news = [*self._news, *changes], []
         return Commit(run, revision, news, due_at)
 
-    def _keep(self, change: Change) -> None:
-        if isinstance(change.value, Entry):
-            self._entries[change.key] = change.value
-        else:
-            self._progress[change.key] = change.value
+    def _keep(self, changes: Iterable[Change]) -> None:
+        for _, key, value in changes:
+            if isinstance(value, Entry):
+                self._entries[key] = value
+            else:
+                self._progress[key] = value
 
 
 def _key(text: str) -> Key:
