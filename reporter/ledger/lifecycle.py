@@ -40,7 +40,7 @@ class Run:
         """Whether the set of results is still open."""
         return self.phase is Phase.RUNNING
 
-    def shows(self) -> tuple[object, ...]:
+    def visible(self) -> tuple[object, ...]:
         """What readers see of it: with another one the run gets a new revision."""
         return self.phase, self.tar, self.error, self.retrieved_at, self.upload
 

@@ -82,7 +82,7 @@ _ITEMS: Final[dict[str, TypeAdapter[Any]]] = {
 }
 _NO_TEXT = re.compile("[\0\ud800-\udfff]")
 
-HeardBeat = tuple[Key, bool, float]
+BeatRow = tuple[Key, bool, float]
 """A key, whether its worker has sent a real heartbeat, and when it was last heard."""
 
 
@@ -127,10 +127,10 @@ class Batch:
         self.new_entries: dict[Key, Entry] = {}
         self.new_progress: dict[Key, StoredProgress] = {}
         """What is to be written, the last to change last."""
-        self.beats: list[HeardBeat] = []
-        self.shows_more = False
-        """Whether the run is shown differently for a reason that is in no row."""
-        self.writes_run = False
+        self.beats: list[BeatRow] = []
+        self.bump_revision = False
+        """Whether readers see a change that is in no row."""
+        self.force_write = False
         """Whether the run is to be written even if nothing has changed."""
 
     def entry(self, key: Key) -> Entry:
@@ -161,15 +161,15 @@ class Batch:
         self.new_entries[entry.key] = entry
 
     def progress(self, key: Key) -> StoredProgress | None:
-        """Return what a key has sent so far."""
+        """Return the progress of a key, if there is any."""
         return self.new_progress.get(key) or self._progress.get(key)
 
-    def put_progress(self, key: Key, sent: StoredProgress) -> None:
-        """Keep what a key has sent, where that is newer than what is kept."""
-        kept = self.progress(key)
-        if kept is None or sent.at > kept.at:
+    def put_progress(self, key: Key, new: StoredProgress) -> None:
+        """Store the progress of a key, where it is newer than what is there."""
+        old = self.progress(key)
+        if old is None or new.at > old.at:
             self.new_progress.pop(key, None)
-            self.new_progress[key] = sent
+            self.new_progress[key] = new
 
 
 Operation = Callable[[Batch], T]
@@ -189,7 +189,7 @@ class Rows:
         self._revision = 0
         self._entries: dict[Key, Entry] = {}
         self._progress: dict[Key, StoredProgress] = {}
-        self._news: list[Change] = []  # read, but not told yet
+        self._news: list[Change] = []  # read in a transaction that failed afterwards
 
     def open(self, plan: Plan, run: Run) -> tuple[Plan, dict[Key, bool], Commit]:
         """Create the run, or take it up again with the plan that it began with.
@@ -198,8 +198,8 @@ class Rows:
         there is. Raises `WrongRun`.
         """
         with self._transaction():
-            kept = self._connection.execute("SELECT plan FROM run").fetchone()
-            if kept is None:
+            found = self._connection.execute("SELECT plan FROM run").fetchone()
+            if found is None:
                 self._plan = plan
                 self._connection.execute(
                     "INSERT INTO run (run, plan, phase, revision, started_at, doc)"
@@ -213,7 +213,7 @@ class Rows:
                     ),
                 )
             else:
-                self._plan = parse_plan(json.loads(kept[0]))
+                self._plan = parse_plan(json.loads(found[0]))
                 check_plan(self._plan, plan)
                 # Whoever cannot write must not begin.
                 self._connection.execute(
@@ -221,10 +221,10 @@ class Rows:
                 )
             self._entries = {key: Entry(key) for key in self._plan.keys}
             self._catch_up()
-            found = self._connection.execute(
+            beats = self._connection.execute(
                 "SELECT key, armed FROM beat WHERE run = ?", (self._plan.run,)
             )
-            armed = {_key(key): bool(value) for key, value in found}
+            armed = {_key(key): bool(value) for key, value in beats}
             due_at = self._next_due()
         return self._plan, armed, self._committed(self._run, self._revision, (), due_at)
 
@@ -305,11 +305,12 @@ class Rows:
                 _PUT_BEAT, [(self._plan.run, str(key), *rest) for key, *rest in batch.beats]
             )
         run = batch.run
-        taken = len(rows) + (batch.shows_more or run.shows() != self._run.shows())
-        if taken or batch.writes_run or run != self._run:
+        visible = batch.bump_revision or run.visible() != self._run.visible()
+        increment = len(rows) + visible
+        if increment or batch.force_write or run != self._run:
             run, text = _document(_RUN, run)
-            self._connection.execute(_PUT_RUN, (taken, str(run.phase), text, self._plan.run))
-        return run, self._revision + taken, changes
+            self._connection.execute(_PUT_RUN, (increment, str(run.phase), text, self._plan.run))
+        return run, self._revision + increment, changes
 
     def _next_due(self) -> float | None:
         (moment,) = self._connection.execute(

@@ -280,10 +280,10 @@ class Store:
             return await self._decide_progress(key, update, update_id, at)
         if self._trouble is not None:
             raise type(self._trouble)(str(self._trouble))
-        sent = take(self._view.progress(key), update, update_id, at)
-        if sent is None:
+        new = take(self._view.progress(key), update, update_id, at)
+        if new is None:
             return ProgressTaken.STALE
-        self._view.show_progress(key, sent)
+        self._view.show_progress(key, new)
         self._wanted.set()
         return ProgressTaken.APPLIED
 
@@ -296,10 +296,10 @@ class Store:
         def operation(batch: Batch) -> ProgressTaken:
             if not batch.run.running:
                 return ProgressTaken.CLOSED
-            sent = take(newest(batch.progress(key), unwritten), update, update_id, at)
-            if sent is None:
+            new = take(newest(batch.progress(key), unwritten), update, update_id, at)
+            if new is None:
                 return ProgressTaken.STALE
-            batch.put_progress(key, fitting(sent, room))
+            batch.put_progress(key, fitting(new, room))
             return ProgressTaken.APPLIED
 
         def decided(done: asyncio.Future[ProgressTaken]) -> None:
@@ -546,11 +546,11 @@ class Store:
 
         def operation(batch: Batch) -> None:
             batch.touch(pods or ())
-            batch.shows_more = pods is not None
-            for key, sent in progress.items():
-                batch.put_progress(key, sent)
+            batch.bump_revision |= pods is not None
+            for key, new in progress.items():
+                batch.put_progress(key, new)
             batch.beats += beats
-            batch.writes_run = probing
+            batch.force_write |= probing
             if alive is not None:
                 batch.run = replace(batch.run, alive_at=alive[0], alive_wall=alive[1])
 

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from reporter.ledger.lifecycle import Run
-from reporter.ledger.rows import Commit, HeardBeat
+from reporter.ledger.rows import BeatRow, Commit
 from reporter.run.clock import RunClock
 from reporter.run.entry import Entry, State
 from reporter.run.heartbeats import Beat, beaten, heard, shifted
@@ -87,12 +87,12 @@ class View:
         self._tests.put(entry.key, result_counts(entry) or {})
         self._bytes += _size(entry) - _size(old)
 
-    def _put_progress(self, key: Key, sent: StoredProgress) -> None:
+    def _put_progress(self, key: Key, new: StoredProgress) -> None:
         waiting, shown = self.unwritten_progress.get(key), self._progress.get(key)
-        if waiting is not None and waiting.at <= sent.at:
+        if waiting is not None and waiting.at <= new.at:
             del self.unwritten_progress[key]
-        if shown is None or shown.at < sent.at:
-            self._show_progress(key, sent)
+        if shown is None or shown.at < new.at:
+            self._show_progress(key, new)
 
     def _tell(self) -> None:
         self._telling = False
@@ -119,16 +119,16 @@ class View:
         """The bytes that the texts of a key may take, for all that the other keys have."""
         return self._free + self._sizes.get(key, 0)
 
-    def show_progress(self, key: Key, sent: StoredProgress) -> None:
+    def show_progress(self, key: Key, new: StoredProgress) -> None:
         """Show progress that is to be written."""
-        sent = fitting(sent, self.room(key))
-        self.unwritten_progress[key] = sent
-        self._show_progress(key, sent)
+        new = fitting(new, self.room(key))
+        self.unwritten_progress[key] = new
+        self._show_progress(key, new)
 
-    def _show_progress(self, key: Key, sent: StoredProgress) -> None:
-        size = footprint(sent)
+    def _show_progress(self, key: Key, new: StoredProgress) -> None:
+        size = footprint(new)
         self._free += self._sizes.get(key, 0) - size
-        self._sizes[key], self._progress[key] = size, sent
+        self._sizes[key], self._progress[key] = size, new
         self._forget("progress")
 
     def hear(self, key: Key, mono: float, *, beat: bool) -> None:
@@ -145,7 +145,7 @@ class View:
         self._beats = {key: shifted(beat, seconds, now) for key, beat in self._beats.items()}
         self._forget("beats")
 
-    def claim_beats(self, most: int) -> list[HeardBeat]:
+    def claim_beats(self, most: int) -> list[BeatRow]:
         """Take what is to be written of heartbeats, in the run's time."""
         claimed = []
         for key in list(islice(self.unwritten_beats, most)):
