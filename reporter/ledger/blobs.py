@@ -26,13 +26,6 @@ def no_step(name: str) -> None:
     """Nothing is to happen at this step."""
 
 
-def write_all(fd: int, data: bytes | memoryview) -> None:
-    """Write everything: the kernel may take less than it is given. Raises OSError."""
-    view = memoryview(data)
-    while view:
-        view = view[os.write(fd, view) :]
-
-
 class StagedBody:
     """A private file that a body is read into. Made on the first write."""
 
@@ -61,7 +54,10 @@ class StagedBody:
             self._hash.update(piece)
         length = sum(map(len, pieces))
         if pieces and (written := os.writev(self.fd, pieces)) < length:
-            write_all(self.fd, memoryview(b"".join(pieces))[written:])
+            # The kernel may take less than it is given.
+            rest = memoryview(b"".join(pieces))[written:]
+            while rest:
+                rest = rest[os.write(self.fd, rest) :]
         self.size += length
 
     def sync(self) -> None:
