@@ -217,23 +217,10 @@ async def test_a_store_that_cannot_write_refuses_progress_and_hears_heartbeats(
 
 
 @on_loop
-async def test_a_store_that_cannot_write_tries_again_by_itself(tmp_path: Path, disk):
-    """Nobody has to ask it to."""
-    async with World(tmp_path, disk.connect).opened(pace=0.001) as store:
-        with log.capture():
-            failing(disk, sqlite3.SQLITE_IOERR)
-            with pytest.raises(StoreError):
-                await store.record_result(E2E, result())
-            sound(disk)
-            while not store.writable:
-                await asyncio.sleep(0.001)
-
-
-@on_loop
 async def test_what_was_shown_while_the_disk_failed_is_written_when_it_is_back(
     tmp_path: Path, disk
 ):
-    """An acknowledged replacing update is not forgotten because its first write failed."""
+    """An acknowledged replacing update is not forgotten; nobody has to ask for another try."""
     async with World(tmp_path, disk.connect).opened(pace=0.001) as store:
         with log.capture():
             failing(disk, sqlite3.SQLITE_FULL)
