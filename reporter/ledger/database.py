@@ -18,7 +18,7 @@ from typing import Final
 from reporter.common import log
 from reporter.common.private_file import sync_directory
 from reporter.ledger.errors import StoreError, StoreFull, StoreLocked
-from reporter.ledger.rows import TABLES
+from reporter.ledger.rows import PLAN, TABLES
 from reporter.run.plan import Plan, parse_plan
 
 Connect = Callable[..., sqlite3.Connection]
@@ -80,7 +80,7 @@ def stored_plan(path: Path) -> Plan | None:
     try:
         # Not `ro`: what a killed process left half written has to be rolled back to be read.
         with contextlib.closing(sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True)) as database:
-            found = database.execute("SELECT plan FROM run").fetchone()
+            found = database.execute(PLAN).fetchone()
     except sqlite3.Error:
         return None
     return None if found is None else parse_plan(json.loads(found[0]))

@@ -32,7 +32,6 @@ T = TypeVar("T")
 TABLES: Final = (
     """CREATE TABLE run (
         run TEXT PRIMARY KEY,
-        plan TEXT NOT NULL,
         phase TEXT NOT NULL,
         revision BIGINT NOT NULL,
         started_at DOUBLE PRECISION NOT NULL,
@@ -48,7 +47,6 @@ TABLES: Final = (
         doc TEXT NOT NULL,
         PRIMARY KEY (run, kind, key)
     )""",
-    "CREATE INDEX item_revision ON item (run, revision)",
     "CREATE INDEX item_due ON item (run, due) WHERE due IS NOT NULL",
     """CREATE TABLE beat (
         run TEXT NOT NULL REFERENCES run,
@@ -60,9 +58,13 @@ TABLES: Final = (
 )
 """The columns of an item beside its document are there to be searched for.
 
-The kinds are `entry` (with its records) and `progress`, in rows of their own: a rewritten row is
-small.
+The kinds are `plan`, which never changes and may be long, `entry` (with its records) and
+`progress`: what is written often is in small rows. No index on the revision: one writer would read
+it only when it starts, and write it with every change.
 """
+
+PLAN: Final = "SELECT doc FROM item WHERE kind = 'plan'"  # one run in a database, and its first row
+
 
 _PUT_ITEM = """INSERT INTO item (run, kind, key, state, due, revision, doc)
     VALUES (?, ?, ?, ?, ?, ?, ?)
@@ -198,19 +200,17 @@ class Rows:
         there is. Raises `WrongRun`.
         """
         with self._transaction():
-            found = self._connection.execute("SELECT plan FROM run").fetchone()
+            found = self._connection.execute(PLAN).fetchone()
             if found is None:
                 self._plan = plan
                 self._connection.execute(
-                    "INSERT INTO run (run, plan, phase, revision, started_at, doc)"
-                    " VALUES (?, ?, ?, 1, ?, ?)",
-                    (
-                        plan.run,
-                        json.dumps(plan_document(plan), separators=(",", ":")),
-                        str(run.phase),
-                        run.started_at,
-                        _document(_RUN, run)[1],
-                    ),
+                    "INSERT INTO run (run, phase, revision, started_at, doc)"
+                    " VALUES (?, ?, 1, ?, ?)",
+                    (plan.run, str(run.phase), run.started_at, _document(_RUN, run)[1]),
+                )
+                self._connection.execute(
+                    "INSERT INTO item (run, kind, key, revision, doc) VALUES (?, 'plan', '', 0, ?)",
+                    (plan.run, json.dumps(plan_document(plan), separators=(",", ":"))),
                 )
             else:
                 self._plan = parse_plan(json.loads(found[0]))

@@ -11,6 +11,7 @@ import pytest
 
 from reporter.common import log
 from reporter.ledger import StoreFull
+from reporter.run.plan import Plan, Plugin
 from reporter.run.progress import Progress, StoredProgress, footprint
 from tests.integration.ledger.world import (
     E2E,
@@ -173,6 +174,20 @@ async def test_what_is_written_behind_does_not_replace_what_is_newer(tmp_path: P
         assert 2 == store.snapshot().progress[NODE1].progress.completed
     async with World(tmp_path).opened() as again:
         assert 2 == again.snapshot().progress[NODE1].progress.completed
+
+
+@on_loop
+async def test_a_sign_of_life_is_a_small_write_however_long_the_plan_is(tmp_path: Path):
+    """One comes every few seconds, and SQLite writes the whole of a row that has another length."""
+    plan = Plan("run-1", (Plugin("load", tuple(f"n{number}" for number in range(5_000))),))
+    log_ahead = tmp_path / "run.db-wal"
+    async with World(tmp_path).opened(plan=plan, pace=3600.0) as store:
+        store.note_alive(NOW + 1)
+        await store.probe()
+        before = log_ahead.stat().st_size
+        store.note_alive(NOW + 6.789)
+        await store.probe()
+        assert log_ahead.stat().st_size - before < 10_000
 
 
 @on_loop
