@@ -128,7 +128,6 @@ class Batch:
         self._entries, self._progress = entries, progress
         self.new_entries: dict[Key, Entry] = {}
         self.new_progress: dict[Key, StoredProgress] = {}
-        """What is to be written, the last to change last."""
         self.beats: list[BeatRow] = []
         self.bump_revision = False
         """Whether readers see a change that is in no row."""
@@ -150,17 +149,12 @@ class Batch:
             entry = self.entry(key)
             new, answers[key] = rule(entry)
             if new is not entry and new != entry:
-                self._put(new)
+                self.new_entries[key] = new
         return answers
 
     def touch(self, keys: Iterable[Key]) -> None:
         """Let entries take a new number as they are."""
-        for key in keys:
-            self._put(self.entry(key))
-
-    def _put(self, entry: Entry) -> None:
-        self.new_entries.pop(entry.key, None)
-        self.new_entries[entry.key] = entry
+        self.new_entries |= {key: self.entry(key) for key in keys}
 
     def progress(self, key: Key) -> StoredProgress | None:
         """Return the progress of a key, if there is any."""
@@ -170,7 +164,6 @@ class Batch:
         """Store the progress of a key, where it is newer than what is there."""
         old = self.progress(key)
         if old is None or new.at > old.at:
-            self.new_progress.pop(key, None)
             self.new_progress[key] = new
 
 

@@ -453,7 +453,7 @@ class Store:
     def changes(self, since: int) -> Mapping[Key, int]:
         """Return the keys that have changed since a revision, with the revision of each.
 
-        No two keys have the same one; the last to change comes last.
+        In its order. No two keys have the same one.
         """
         return self._view.changes(since)
 

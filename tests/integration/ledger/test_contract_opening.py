@@ -171,3 +171,14 @@ async def test_closing_writes_what_was_only_in_memory(world: World):
     async with world.opened() as again:
         assert (100, 4) == totals(again, NODE2)
         assert again.snapshot().beats[NODE2].armed
+
+
+@on_loop
+async def test_closing_writes_more_than_one_transaction_takes(world: World):
+    """A fleet that reports at once is written in several."""
+    plan = Plan("run-1", (Plugin("load", tuple(f"n{number}" for number in range(2_100))),))
+    async with world.opened(plan=plan, pace=3600.0) as store:
+        for key in plan.keys:
+            await store.record_progress(key, replacing(1), None, at=NOW)
+    async with world.opened(plan=plan) as again:
+        assert set(plan.keys) == set(again.snapshot().progress)

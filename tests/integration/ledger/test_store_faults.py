@@ -187,6 +187,23 @@ async def test_a_batch_that_fails_is_refused_to_all_its_callers(tmp_path: Path, 
 
 
 @on_loop
+async def test_a_probe_writes_also_when_there_is_nothing_to_write(tmp_path: Path, disk: Disk):
+    """To commit nothing works on a full disk too."""
+
+    def refuse(sql: str) -> None:
+        if sql.startswith(("INSERT", "UPDATE")):
+            raise disk_error(sqlite3.SQLITE_FULL)
+
+    async with World(tmp_path, disk.connect).opened(pace=3600.0) as store:
+        assert await store.probe()
+        with log.capture():
+            disk.before = refuse
+            assert not await store.probe()
+            sound(disk)
+            assert await store.probe()
+
+
+@on_loop
 async def test_a_store_that_cannot_write_refuses_progress_and_hears_heartbeats(
     tmp_path: Path, disk
 ):

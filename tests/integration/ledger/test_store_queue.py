@@ -11,7 +11,7 @@ from reporter.ledger import ProgressTaken, Store, StoreBusy
 from reporter.ledger.writer import QUEUE
 from reporter.run.entry import State
 from reporter.run.plan import Plan, Plugin
-from reporter.run.state import Phase
+from reporter.run.state import LauncherState, Phase, PodState, Step
 from reporter.run.upload import UploadOutcome
 from tests.integration.ledger.world import (
     E2E,
@@ -111,6 +111,25 @@ async def test_what_is_written_behind_does_not_overwrite_an_append_before_it(tmp
         assert 15 == store.snapshot().progress[NODE1].progress.completed
     async with world.opened() as again:
         assert 15 == again.snapshot().progress[NODE1].progress.completed
+
+
+@on_loop
+async def test_what_the_launcher_shows_while_it_is_written_is_written_next(tmp_path: Path, disk):
+    """Whoever knows the revision has to ask again."""
+    pod = PodState("p-1", "node1", "Pending", "", "", NOW, 0)
+    async with World(tmp_path, disk.connect).opened(pace=3600.0) as store:
+        await rests(store)
+        rest = Rest(disk)
+        store.show_launch({NODE1: pod}, LauncherState(Step.WATCHING))
+        writing = asyncio.ensure_future(store.probe())
+        await rest.begun.wait()
+        store.show_launch({NODE1: pod, NODE2: pod}, LauncherState(Step.WATCHING))
+        rest.over.set()
+        await writing
+        before = store.snapshot()
+        await store.probe()
+        assert (True, False) == (before.ahead, store.snapshot().ahead)
+        assert NODE2 in store.changes(before.revision)
 
 
 @on_loop
