@@ -29,13 +29,15 @@ from tests.integration.ledger.world import (
 
 @on_loop
 async def test_a_replacing_update_is_seen_at_once(world: World):
-    """A20: without giving the loop a chance to do anything else."""
+    """A20: without giving the loop a chance to do anything else, also after an append."""
     async with world.opened() as store:
-        call = store.record_progress(E2E, replacing(7), UpdateId("a", 1), at=NOW)
+        await store.record_progress(E2E, appending(1), None, at=NOW)
+        call = store.record_progress(E2E, replacing(7), UpdateId("a", 1), at=NOW + 1)
         with pytest.raises(StopIteration) as answer:
             call.send(None)
         assert ProgressTaken.APPLIED == answer.value.value
-        assert StoredProgress(replacing(7), NOW, UpdateId("a", 1)) == store.snapshot().progress[E2E]
+        expected = StoredProgress(replacing(7), NOW + 1, UpdateId("a", 1))
+        assert expected == store.snapshot().progress[E2E]
 
 
 @on_loop

@@ -152,6 +152,18 @@ async def test_many_failures_in_one_step(world: World):
 
 
 @on_loop
+async def test_while_nothing_is_due_the_disk_is_not_asked(world: World):
+    """A sweep comes every second."""
+    commits: list[int] = []
+    async with world.opened(on_commit=lambda _, number: commits.append(number)) as store:
+        assert 0 == await store.give_up_due(NOW + 999)
+        await store.launch("e2e", at=NOW)
+        assert 0 == await store.give_up_due(NOW + 99)
+        assert [1] == commits
+        assert 1 == await store.give_up_due(NOW + 100)
+
+
+@on_loop
 async def test_lost_bytes_make_room_for_any_upload(world: World):
     """A row without its blob: failed, cause lost, and a new upload is welcome."""
     async with world.opened() as store:

@@ -292,6 +292,18 @@ async def test_a_directory_that_is_not_there_is_an_error_of_the_store(tmp_path: 
 
 
 @on_loop
+async def test_a_run_that_cannot_be_written_is_not_taken_up_again(place: World, disk: Disk):
+    """Reading works on a full disk, and workers would be refused later."""
+
+    def refuse(sql: str) -> None:
+        if sql.startswith(("INSERT", "UPDATE")):
+            raise disk_error(sqlite3.SQLITE_FULL)
+
+    disk.before = refuse
+    assert "no space left" in await start_fails(World(place.folder, disk.connect))
+
+
+@on_loop
 async def test_a_start_that_failed_lets_the_next_one_in(place: World):
     """Lock, thread and connection are given back."""
     store = place.store()

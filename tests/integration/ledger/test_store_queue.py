@@ -114,6 +114,25 @@ async def test_what_is_written_behind_does_not_overwrite_an_append_before_it(tmp
 
 
 @on_loop
+async def test_an_update_that_comes_while_an_older_one_is_written_is_written_next(
+    tmp_path: Path, disk
+):
+    world = World(tmp_path, disk.connect)
+    async with world.opened(pace=3600.0) as store:
+        await rests(store)
+        rest = Rest(disk)
+        await store.record_progress(NODE1, replacing(1), None, at=NOW)
+        writing = asyncio.ensure_future(store.probe())
+        await rest.begun.wait()
+        await store.record_progress(NODE1, replacing(2), None, at=NOW + 1)
+        rest.over.set()
+        await writing
+        assert store.snapshot().ahead
+    async with world.opened() as again:
+        assert 2 == again.snapshot().progress[NODE1].progress.completed
+
+
+@on_loop
 async def test_what_the_launcher_shows_while_it_is_written_is_written_next(tmp_path: Path, disk):
     """Whoever knows the revision has to ask again."""
     pod = PodState("p-1", "node1", "Pending", "", "", NOW, 0)
