@@ -158,9 +158,10 @@ async def test_while_nothing_is_due_the_disk_is_not_asked(world: World):
     async with world.opened(on_commit=lambda _, number: commits.append(number)) as store:
         assert 0 == await store.give_up_due(NOW + 999)
         await store.launch("e2e", at=NOW)
-        assert 0 == await store.give_up_due(NOW + 99)
-        assert [1] == commits
-        assert 1 == await store.give_up_due(NOW + 100)
+        await store.launch("sysd", at=NOW)
+        assert 0 == await store.give_up_due(NOW + 49)
+        assert [1, 1] == commits
+        assert [2, 1] == [await store.give_up_due(NOW + at) for at in (50, 100)]
 
 
 @on_loop

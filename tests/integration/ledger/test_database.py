@@ -61,9 +61,10 @@ async def start_fails(world: World) -> str:
 
 
 @on_loop
-async def test_the_log_is_written_ahead_and_synced_with_every_commit(tmp_path: Path):
+async def test_the_log_is_written_ahead_and_synced_with_every_commit(tmp_path: Path, monkeypatch):
     """What a 200 promises rests on these."""
-    connections = []
+    connections, directories = [], []
+    monkeypatch.setattr(database, "sync_directory", directories.append)
 
     def connect(*args, **kwargs) -> sqlite3.Connection:
         connections.append(sqlite3.connect(*args, **kwargs))
@@ -84,7 +85,7 @@ async def test_the_log_is_written_ahead_and_synced_with_every_commit(tmp_path: P
         "foreign_keys": 1,
         "user_version": database.VERSION,
     } == asked
-    assert 1 == len(connections)
+    assert (1, [tmp_path]) == (len(connections), directories)
 
 
 @on_loop
