@@ -224,3 +224,16 @@ async def test_windows_are_moved_again_when_workers_can_connect(world: World):
         revision = store.snapshot().revision
         await store.workers_return(at=NOW + 100.0)
         assert revision == store.snapshot().revision
+
+
+@on_loop
+async def test_a_sign_of_life_counts_before_it_is_written(world: World):
+    """A pause of the process begins with the last one, not with the last that is on the disk."""
+    async with world.opened(pace=3600.0) as store:
+        await store.launch("e2e", at=NOW)
+        store.note_alive(NOW + 1)
+        for _ in range(3):
+            await store.probe()
+        store.note_alive(NOW + 50)
+        await store.workers_return(at=NOW + 60)
+        assert NOW + 110 == store.entry(E2E).deadline
