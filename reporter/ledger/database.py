@@ -18,7 +18,7 @@ from typing import Final
 from reporter.common import log
 from reporter.common.private_file import sync_directory
 from reporter.ledger.errors import StoreError, StoreFull, StoreLocked
-from reporter.ledger.rows import PLAN, TABLES
+from reporter.ledger.rows import PLAN, TABLES, write_page
 from reporter.run.plan import Plan, parse_plan
 
 Connect = Callable[..., sqlite3.Connection]
@@ -137,7 +137,7 @@ def _set_journal(connection: sqlite3.Connection, path: Path, network: str | None
             if mode == "wal":
                 # Some file systems fail at the first write only.
                 connection.execute("BEGIN IMMEDIATE")
-                _set_version(connection, _version(connection))
+                write_page(connection)
                 connection.execute("COMMIT")
                 return
             reason = f"the journal stays in mode {mode}"
@@ -157,7 +157,7 @@ def _set_journal(connection: sqlite3.Connection, path: Path, network: str | None
 
 
 def _create_tables(connection: sqlite3.Connection, path: Path) -> None:
-    version = _version(connection)
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
     if version > VERSION:
         raise StoreError(f"{path} has version {version}; this program supports {VERSION}")
     if 0 < version < VERSION:
@@ -169,14 +169,5 @@ def _create_tables(connection: sqlite3.Connection, path: Path) -> None:
         connection.execute("BEGIN IMMEDIATE")
         for statement in TABLES:
             connection.execute(statement)
-        _set_version(connection, VERSION)
+        connection.execute(f"PRAGMA user_version = {VERSION}")
         connection.execute("COMMIT")
-
-
-def _version(connection: sqlite3.Connection) -> int:
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    return int(version)
-
-
-def _set_version(connection: sqlite3.Connection, version: int) -> None:
-    connection.execute(f"PRAGMA user_version = {version}")

@@ -132,7 +132,7 @@ class Batch:
         self.bump_revision = False
         """Whether readers see a change that is in no row."""
         self.force_write = False
-        """Whether the run is to be written even if nothing has changed."""
+        """Whether something is to be written even if nothing has changed."""
 
     def entry(self, key: Key) -> Entry:
         """Return an entry of the plan. Raises `KeyError`."""
@@ -208,10 +208,7 @@ class Rows:
             else:
                 self._plan = parse_plan(json.loads(found[0]))
                 check_plan(self._plan, plan)
-                # Whoever cannot write must not begin.
-                self._connection.execute(
-                    "UPDATE run SET revision = revision WHERE run = ?", (plan.run,)
-                )
+                write_page(self._connection)  # whoever cannot write must not begin
             self._entries = {key: Entry(key) for key in self._plan.keys}
             self._catch_up()
             beats = self._connection.execute(
@@ -300,7 +297,9 @@ class Rows:
         run = batch.run
         visible = batch.bump_revision or run.visible() != self._run.visible()
         increment = len(rows) + visible
-        if increment or batch.force_write or run != self._run:
+        if batch.force_write:
+            write_page(self._connection)
+        if increment or run != self._run:
             run, text = _document(_RUN, run)
             self._connection.execute(_PUT_RUN, (increment, str(run.phase), text, self._plan.run))
         return run, self._revision + increment, changes
@@ -325,6 +324,12 @@ class Rows:
                 self._entries[key] = value
             else:
                 self._progress[key] = value
+
+
+def write_page(connection: sqlite3.Connection) -> None:
+    """Write what is there already: of a row that stays the same, SQLite writes nothing."""
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    connection.execute(f"PRAGMA user_version = {version}")
 
 
 def _key(text: str) -> Key:
