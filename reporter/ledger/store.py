@@ -560,6 +560,5 @@ class Store:
             self._alive = self._alive or alive
             view.unwritten_beats.update((key, None) for key, *_ in beats)
             return False
-        if view.unwritten_pods is pods:
-            view.unwritten_pods = None
+        view.pods_written(pods)
         return _MOST in (len(progress), len(beats))

@@ -163,6 +163,12 @@ class View:
             self.unwritten_pods = moved | (self.unwritten_pods or set())
             self._snapshot = None
 
+    def pods_written(self, pods: set[Key] | None) -> None:
+        """Note that these Pods have a revision; what moved meanwhile is still to be written."""
+        if pods is not None and self.unwritten_pods is pods:
+            self.unwritten_pods = None
+            self._snapshot = None
+
     # -- reading ---------------------------------------------------------------------------------
 
     @property

@@ -8,7 +8,7 @@ import pytest
 
 from reporter.run.entry import Entry, State
 from reporter.run.progress import UpdateId
-from reporter.run.state import Phase
+from reporter.run.state import LauncherState, Phase, Step
 from tests.integration.ledger.world import (
     E2E,
     NODE1,
@@ -172,6 +172,16 @@ async def test_subscribers_hear_of_changes_until_they_leave(world: World):
         await store.record_result(NODE1, result())
         await asyncio.sleep(0)
         assert heard.empty()
+
+
+@on_loop
+async def test_what_the_launcher_shows_is_not_ahead_once_it_is_written(world: World):
+    """Else each reader would get the whole run again, until the next change."""
+    async with world.opened(pace=3600.0) as store:
+        store.subscribe(store.snapshot)
+        store.show_launch({}, LauncherState(Step.WATCHING))
+        assert await store.probe()
+        assert not store.snapshot().ahead
 
 
 @on_loop
