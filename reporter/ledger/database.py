@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
+from pydantic import ValidationError
+
 from reporter.common import log
 from reporter.common.private_file import sync_directory
 from reporter.ledger.errors import StoreError, StoreFull, StoreLocked
@@ -101,6 +103,8 @@ def store_error(error: BaseException, path: Path) -> StoreError:
         return StoreFull(f"no space left for {path}: {error}")
     if code is not None and code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return _damaged(path, str(error))
+    if isinstance(error, ValidationError | json.JSONDecodeError):
+        return _damaged(path, "a row cannot be read")  # the error quotes it
     return StoreError(f"{path}: {error}")
 
 

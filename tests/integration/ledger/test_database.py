@@ -46,7 +46,7 @@ def place(tmp_path: Path) -> World:
 
 def ask(path: Path, sql: str) -> object:
     """Look into the database from outside."""
-    connection = sqlite3.connect(path)
+    connection = sqlite3.connect(path, isolation_level=None)
     try:
         return connection.execute(sql).fetchone()
     finally:
@@ -262,6 +262,15 @@ async def test_a_damaged_page_is_found_at_the_start(place: World, name: str):
         file.write(b"\xff" * 4096)
     why = await start_fails(place)
     assert why.startswith(f"{place.path} is corrupted (")
+
+
+@pytest.mark.parametrize("kind", ["plan", "entry"])
+@on_loop
+async def test_a_row_that_cannot_be_read_is_not_quoted(place: World, kind: str):
+    """It may hold what a worker sent, and the operator needs to know what to do."""
+    ask(place.path, f"UPDATE item SET doc = substr(doc, 1, 9) WHERE kind = '{kind}'")
+    why = await start_fails(place)
+    assert why.startswith(f"{place.path} is corrupted (a row cannot be read); restore it")
 
 
 @pytest.mark.parametrize(
