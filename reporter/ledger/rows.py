@@ -294,14 +294,15 @@ class Rows:
             self._connection.executemany(
                 _PUT_BEAT, [(self._plan.run, str(key), *rest) for key, *rest in batch.beats]
             )
-        run = batch.run
+        run, document = _document(_RUN, batch.run)
         visible = batch.bump_revision or run.visible() != self._run.visible()
         increment = len(rows) + visible
         if batch.force_write:
             write_page(self._connection)
         if increment or run != self._run:
-            run, text = _document(_RUN, run)
-            self._connection.execute(_PUT_RUN, (increment, str(run.phase), text, self._plan.run))
+            self._connection.execute(
+                _PUT_RUN, (increment, str(run.phase), document, self._plan.run)
+            )
         return run, self._revision + increment, changes
 
     def _next_due(self) -> float | None:
@@ -344,21 +345,21 @@ def _document(adapter: TypeAdapter[T], value: T) -> tuple[T, str]:
     except PydanticSerializationError:
         text = ""
     if not text or "\\u0000" in text:
-        value = _clean(value)
+        value = clean(value)
         text = adapter.dump_json(value).decode()
     return value, text
 
 
-def _clean(value: Any) -> Any:
+def clean(value: Any) -> Any:
     """Return it with U+FFFD for what databases refuse in texts: lone surrogates and NUL."""
     if type(value) is str:
         return _NO_TEXT.sub("\ufffd", value)
     if type(value) is tuple:
-        return tuple(map(_clean, value))
+        return tuple(map(clean, value))
     if isinstance(value, dict):
-        return {_clean(key): _clean(each) for key, each in value.items()}
+        return {clean(key): clean(each) for key, each in value.items()}
     if is_dataclass(value) and not isinstance(value, type):
         return replace(
-            value, **{field.name: _clean(getattr(value, field.name)) for field in fields(value)}
+            value, **{field.name: clean(getattr(value, field.name)) for field in fields(value)}
         )
     return value

@@ -423,7 +423,7 @@ async def test_texts_that_no_database_takes(world: World):
     """They come from outside: what is kept is what is shown, and nobody else's write fails."""
     record = replace(result(), filename="a\ud800", notes=("\udfffb",), counts={"\ud800": 1})
     async with world.opened() as store:
-        await asyncio.gather(
+        received, *_ = await asyncio.gather(
             store.record_result(E2E, record),
             store.mark_failed(NODE1, failed_try(text="a\x00b")),
             store.record_progress(NODE2, replacing(1, failures=("\x00", "\ud800")), None, at=NOW),
@@ -432,6 +432,7 @@ async def test_texts_that_no_database_takes(world: World):
     async with world.opened() as again:
         assert facts(before) == facts(again.snapshot())
     kept = before.entries[E2E].record
+    assert kept == received.held
     assert ("a\ufffd", ("\ufffdb",), {"\ufffd": 1}) == (kept.filename, kept.notes, kept.counts)
     assert "a\ufffdb" == before.entries[NODE1].window.text
     assert ("\ufffd", "\ufffd") == before.progress[NODE2].progress.failures

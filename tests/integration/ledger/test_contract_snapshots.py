@@ -73,8 +73,8 @@ async def test_the_revision_grows_by_one_per_change_and_only_then(world: World):
         steps = [
             (1, lambda: store.record_result(E2E, result())),
             (0, lambda: store.record_result(E2E, result())),
-            (1, lambda: store.mark_failed(NODE1, failed_try())),
-            (0, lambda: store.mark_failed(NODE1, failed_try())),
+            (1, lambda: store.mark_failed(NODE1, failed_try(text="cut\ud800"))),
+            (0, lambda: store.mark_failed(NODE1, failed_try(text="cut\ud800"))),
             (2, lambda: store.mark_all_failed(both)),
             (0, lambda: store.mark_all_failed(both)),
             (0, lambda: store.record_progress(E2E, replacing(1), UpdateId("a", 1), at=NOW)),
@@ -91,10 +91,11 @@ async def test_the_revision_grows_by_one_per_change_and_only_then(world: World):
             (0, lambda: store.launch("sysd", at=NOW + 1)),
             (1, lambda: store.advance_run(Phase.POST_PROCESSING)),
             (0, lambda: store.advance_run(Phase.POST_PROCESSING)),
-            (1, lambda: store.packing_failed("no space", at=NOW)),
-            (0, lambda: store.packing_failed("no space", at=NOW + 1)),
+            (1, lambda: store.packing_failed("no space\ud800", at=NOW)),
+            (0, lambda: store.packing_failed("no space\ud800", at=NOW + 1)),
             # What failed is shown as such from now on.
             (3, lambda: store.advance_run(Phase.CLOSED, tar=TAR)),
+            (0, lambda: store.advance_run(Phase.CLOSED, tar=TAR)),
         ]
         for number, (grows, step) in enumerate(steps):
             before = store.snapshot().revision
