@@ -56,7 +56,8 @@ TABLES: Final = (
         PRIMARY KEY (run, key)
     )""",
 )
-"""The columns of an item beside its document are there to be searched for.
+"""The columns beside a document are there to be searched for, `phase`, `started_at` and `state` by
+people only.
 
 The kinds are `plan`, which never changes and may be long, `entry` (with its records) and
 `progress`: what is written often is in small rows. No index on the revision: one writer would read

@@ -454,7 +454,7 @@ class Store:
     def changes(self, since: int) -> Mapping[Key, int]:
         """Return the keys that have changed since a revision, with the revision of each.
 
-        In its order. No two keys have the same one.
+        In its order. Keys that have never changed have 1; no two others have the same one.
         """
         return self._view.changes(since)
 

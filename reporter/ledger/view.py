@@ -44,7 +44,7 @@ class View:
         """The entries whose Pods are shown differently, if anything of the launcher is."""
         self.listener: Callable[[Key], None] | None = None
         """Is told who is heard."""
-        self._now, self._ahead = now, now() - now.clock()
+        self._now, self._offset = now, now() - now.clock()
         self._progress: dict[Key, StoredProgress] = {}
         self._sizes: dict[Key, int] = {}
         self._free = room
@@ -151,7 +151,7 @@ class View:
         for key in list(islice(self.unwritten_beats, most)):
             del self.unwritten_beats[key]
             beat = self._beats[key]
-            claimed.append((key, beat.armed, self._ahead + (beat.heard_at or 0.0)))
+            claimed.append((key, beat.armed, self._offset + (beat.heard_at or 0.0)))
         return claimed
 
     def show_launch(self, pods: Mapping[Key, PodState], launcher: LauncherState) -> None:

@@ -1,4 +1,4 @@
-"""What every store promises of opening and closing a run, the same for each engine."""
+"""What the store promises of opening and closing a run."""
 
 from __future__ import annotations
 

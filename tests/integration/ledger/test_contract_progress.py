@@ -1,4 +1,4 @@
-"""What every store promises of progress and heartbeats, the same for each engine."""
+"""What the store promises of progress and heartbeats."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every store promises of results, errors and phases, the same for each engine."""
+"""What the store promises of results, errors and phases."""
 
 from __future__ import annotations
 

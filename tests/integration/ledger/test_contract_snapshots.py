@@ -1,4 +1,4 @@
-"""What every store promises of snapshots, revisions and subscribers, the same for each engine."""
+"""What the store promises of snapshots, revisions and subscribers."""
 
 from __future__ import annotations
 

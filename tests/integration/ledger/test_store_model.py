@@ -1,4 +1,4 @@
-"""Whatever happens to a run in whatever order, every engine agrees with a simple model of it."""
+"""Whatever happens to a run in whatever order, the store agrees with a simple model of it."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _record(record: Record | None) -> tuple[int, str] | None:
 
 
 class Ledgers(RuleBasedStateMachine):
-    """One run in one engine beside the model."""
+    """One run in a store, beside the model."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What the store's tests share: a plan, records, engines that can be opened again, broken disks."""
+"""What the store's tests share: a plan, records, places that can be opened again, broken disks."""
 
 from __future__ import annotations
 
