@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, Final, NamedTuple, TypeVar
 
-from pydantic import TypeAdapter
+from pydantic import ConfigDict, TypeAdapter
 from pydantic_core import PydanticSerializationError
 
 from reporter.ledger.errors import RunNotReady, WrongRun
@@ -78,10 +78,12 @@ _PUT_BEAT = """INSERT INTO beat (run, key, armed, heard_at) VALUES (?, ?, ?, ?)
     THEN excluded.heard_at ELSE beat.heard_at END"""
 _PUT_RUN = "UPDATE run SET revision = revision + ?, phase = ?, doc = ? WHERE run = ?"
 
-_RUN = TypeAdapter(Run)
+_CONFIG = ConfigDict(ser_json_inf_nan="constants")  # else they are null, which is no number
+# With None, since a dataclass alone takes no configuration from outside.
+_RUN: Final[TypeAdapter[Any]] = TypeAdapter(Run | None, config=_CONFIG)
 _ITEMS: Final[dict[str, TypeAdapter[Any]]] = {
-    "entry": TypeAdapter(Entry),
-    "progress": TypeAdapter(StoredProgress),
+    "entry": TypeAdapter(Entry | None, config=_CONFIG),
+    "progress": TypeAdapter(StoredProgress | None, config=_CONFIG),
 }
 _NO_TEXT = re.compile("[\0\ud800-\udfff]")
 

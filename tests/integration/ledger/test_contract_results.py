@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from dataclasses import replace
 
 import pytest
@@ -416,6 +417,15 @@ async def test_an_append_on_its_way_when_the_run_closes_is_in_or_refused(world: 
         )
         assert ProgressTaken.CLOSED == taken
         assert {} == store.snapshot().progress
+
+
+@on_loop
+async def test_a_time_that_is_no_finite_number(world: World):
+    """What was acknowledged can be read again."""
+    async with world.opened() as store:
+        await store.record_result(E2E, result(at=math.inf))
+    async with world.opened() as again:
+        assert result(at=math.inf) == again.entry(E2E).record
 
 
 @on_loop
