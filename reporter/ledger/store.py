@@ -345,10 +345,10 @@ class Store:
         Open retry windows and deadlines are moved by the time since the last sign of life, which
         this one replaces.
         """
-        seen, wall, timeout_of = self._alive, self._now.wall(), self._view.plan.timeout_of
+        seen, wall, timeout_of = self._alive or (0.0,), self._now.wall(), self._view.plan.timeout_of
 
         def operation(batch: Batch) -> None:
-            outage = max(0.0, at - (seen[0] if seen else batch.run.alive_at))
+            outage = max(0.0, at - max(seen[0], batch.run.alive_at))
 
             def rule(entry: Entry) -> tuple[Entry, None]:
                 timeout = timeout_of(entry.key.plugin)
@@ -358,7 +358,6 @@ class Store:
             batch.run = replace(batch.run, alive_at=at, alive_wall=wall)
 
         await self._writer.commit(operation)
-        self._alive = None
 
     def note_alive(self, at: float) -> None:
         """Note that this process is there at `at`, for the next one. On disk within a second."""
@@ -552,7 +551,7 @@ class Store:
                 batch.put_progress(key, new)
             batch.beats += beats
             batch.force_write |= probing
-            if alive is not None:
+            if alive is not None and alive[0] > batch.run.alive_at:
                 batch.run = replace(batch.run, alive_at=alive[0], alive_wall=alive[1])
 
         try:

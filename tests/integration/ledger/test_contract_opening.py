@@ -141,6 +141,19 @@ async def test_outages_move_windows_and_deadlines_over_restarts(world: World):
             assert Window(NOW, NOW + 125, "bad archive") == again.entry(NODE1).window
 
 
+@on_loop
+async def test_an_outage_ends_later_than_a_sign_of_life_that_is_still_to_be_written(world: World):
+    """Which is older, and would give its time away once more at the next start."""
+    async with world.opened() as store:
+        await store.launch("e2e", at=NOW)
+        store.note_alive(NOW + 20)
+        await store.workers_return(at=NOW + 80)
+        assert NOW + 160 == store.entry(E2E).deadline
+    async with world.opened() as again:
+        await again.workers_return(at=NOW + 81)
+        assert NOW + 161 == again.entry(E2E).deadline
+
+
 # -- closing -------------------------------------------------------------------------------------
 
 
