@@ -241,6 +241,10 @@ async def test_what_the_launcher_shows(world: World):
         assert await store.probe()
         assert store.snapshot().revision > told.revision
         assert {} == store.changes(told.revision)
+        store.show_launch({}, launcher)
+        store.show_launch({NODE2: pod}, launcher)
+        assert await store.probe()
+        assert {NODE1, NODE2} == store.changes(told.revision).keys()
     async with world.opened() as store:
         assert ({}, None) == (store.snapshot().pods, store.snapshot().launcher)
 
@@ -361,7 +365,7 @@ async def test_how_the_upload_of_the_tarball_stands(world: World):
     async with world.opened() as again:
         found = again.snapshot()
         assert (begun, TAR, Phase.POST_PROCESSING) == (found.upload, found.tar, found.phase)
-        await again.note_upload(failed)
+        await again.note_upload(failed, replace(TAR, size=13))
         await again.note_upload(begun)
         assert (failed, TAR) == (again.snapshot().upload, again.snapshot().tar)
 

@@ -6,6 +6,7 @@ import itertools
 import random
 import sqlite3
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from reporter.run.plan import Key
 from reporter.run.progress import Progress, StoredProgress, take
 from reporter.run.record import Record
 from reporter.run.upload import UploadOutcome
-from tests.integration.ledger.world import E2E, NODE1, NOW, PLAN, appending, result
+from tests.integration.ledger.world import E2E, HANG, NODE1, NOW, PLAN, appending, result
 
 
 class Replica:
@@ -62,15 +63,17 @@ class Replica:
         self.hear(self._rows.commit([])[1])
 
 
+def connect(path: Path) -> sqlite3.Connection:
+    """Open the database for any thread."""
+    return sqlite3.connect(path, isolation_level=None, timeout=HANG, check_same_thread=False)
+
+
 @pytest.fixture
 def replicas(quick_folder: Path) -> Iterator[list[Replica]]:
     """Three writers of one run."""
     path = quick_folder / "run.db"
     with ExitStack() as open_until_then:
-        connections = [
-            open_until_then.enter_context(closing(sqlite3.connect(path, isolation_level=None)))
-            for _ in range(3)
-        ]
+        connections = [open_until_then.enter_context(closing(connect(path))) for _ in range(3)]
         for statement in TABLES:
             connections[0].execute(statement)
         yield [Replica(connection) for connection in connections]
@@ -91,6 +94,19 @@ def test_appends_at_several_writers_all_count(replicas: list[Replica]):
     assert [f"t{number}" for number in range(12)] == [
         *replicas[2].progress[NODE1].progress.failures
     ]
+
+
+def test_writers_in_threads_take_turns(replicas: list[Replica]):
+    """Nobody decides on what another is just changing, and nobody is refused."""
+
+    def work(replica: Replica) -> None:
+        for _ in range(50):
+            replica.append(NODE1, appending(1))
+
+    with ThreadPoolExecutor() as threads:
+        list(threads.map(work, replicas))
+    replicas[0].look()
+    assert 150 == replicas[0].progress[NODE1].progress.completed
 
 
 def test_all_writers_are_told_the_same_in_the_same_order(replicas: list[Replica]):

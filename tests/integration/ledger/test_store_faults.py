@@ -12,8 +12,9 @@ import pytest
 
 from reporter.common import log
 from reporter.ledger import ProgressTaken, Store, StoreError, StoreFull
-from reporter.run.entry import State
+from reporter.run.entry import Marked, State
 from reporter.run.state import Phase, Snapshot
+from reporter.run.tar_upload import TarUpload, UploadState
 from reporter.run.upload import UploadOutcome
 from tests.integration.ledger.story import STEPS, Step, lasting
 from tests.integration.ledger.world import (
@@ -24,8 +25,10 @@ from tests.integration.ledger.world import (
     Disk,
     World,
     appending,
+    complete,
     disk_error,
     failed_try,
+    gave_up,
     on_loop,
     replacing,
     result,
@@ -253,6 +256,33 @@ async def test_what_was_shown_while_the_disk_failed_is_written_when_it_is_back(
                 await asyncio.sleep(0.001)
     async with World(tmp_path).opened() as again:
         assert 5 == again.snapshot().progress[E2E].progress.completed
+
+
+@on_loop
+async def test_a_store_that_cannot_write_tries_again_by_itself(tmp_path: Path, disk):
+    """Also when nothing waits to be written: the result was refused, and its worker comes back."""
+    async with World(tmp_path, disk.connect).opened(pace=0.001) as store:
+        with log.capture():
+            failing(disk, sqlite3.SQLITE_FULL)
+            with pytest.raises(StoreFull):
+                await store.record_result(E2E, result())
+            sound(disk)
+            while not store.writable:
+                await asyncio.sleep(0.001)
+
+
+@on_loop
+async def test_a_phase_whose_commit_only_seemed_to_fail_is_kept(tmp_path: Path, disk):
+    """Whatever comes next is decided by it, and does not write the older one over it."""
+    async with World(tmp_path, disk.connect).opened(pace=3600.0) as store:
+        await complete(store)
+        with log.capture():
+            disk.after = Once(0, sqlite3.SQLITE_IOERR_FSYNC, "COMMIT")
+            with pytest.raises(StoreError):
+                await store.advance_run(Phase.POST_PROCESSING)
+            assert Marked.CLOSED == await store.mark_failed(E2E, gave_up())
+        await store.note_upload(TarUpload("host", UploadState.WAITING, NOW))
+        assert Phase.POST_PROCESSING is store.phase
 
 
 @on_loop
