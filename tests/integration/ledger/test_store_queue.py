@@ -171,6 +171,24 @@ async def test_closing_waits_for_an_append_that_is_on_its_way(tmp_path: Path, di
 
 
 @on_loop
+async def test_an_append_whose_caller_left_is_still_before_what_comes_after(tmp_path: Path, disk):
+    """Of the same moment, the one that is written first would stay."""
+    world = World(tmp_path, disk.connect)
+    async with world.opened(pace=3600.0) as store:
+        rest = Rest(disk)
+        append = asyncio.ensure_future(store.record_progress(NODE1, appending(5), None, at=NOW))
+        await rest.begun.wait()
+        append.cancel()
+        await asyncio.wait([append])
+        later = asyncio.ensure_future(store.record_progress(NODE1, replacing(60), None, at=NOW))
+        await asyncio.sleep(0)
+        rest.over.set()
+        assert ProgressTaken.APPLIED == await later
+    async with world.opened() as again:
+        assert 60 == again.snapshot().progress[NODE1].progress.completed
+
+
+@on_loop
 async def test_what_was_given_before_the_end_is_still_done(tmp_path: Path, disk):
     """Also when it waits for the disk together with the end."""
     world = World(tmp_path, disk.connect)
