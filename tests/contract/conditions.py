@@ -5,9 +5,6 @@ from typing import Any
 THEN = "2030-01-01T12:00:00Z"
 
 
-LATER = "2030-01-01T13:00:00Z"
-
-
 def condition(kind: str = "Available", **fields: Any) -> dict[str, Any]:
     whole = {
         "type": kind,

@@ -26,14 +26,6 @@ def test_the_status_path_gives_the_whole_job(api: Server) -> None:
     assert ("Job", "batch/v1") == (by_status["kind"], by_status["apiVersion"])
 
 
-def test_a_pod_is_read_by_name(api: Server) -> None:
-    """A plain Pod."""
-    api.create_pod()
-    pod = api.call("GET", f"{api.pods}/{POD}").json
-
-    assert ("Pod", "v1", POD) == (pod["kind"], pod["apiVersion"], pod["metadata"]["name"])
-
-
 @pytest.mark.parametrize("what", ["pods", "jobs", "jobs/status"])
 def test_what_does_not_exist_is_404_with_a_status(api: Server, what: str) -> None:
     """The answer is an object that names what was looked for."""
@@ -58,7 +50,7 @@ def test_an_unknown_path_is_forbidden(api: Server) -> None:
     assert 'cannot get path "/nothing"' in reply.message
 
 
-# Rights (1.5, 1.7)
+# Rights
 
 LEAST = (
     Rule(("get", "patch"), ("jobs/status",), (JOB,)),

@@ -167,24 +167,6 @@ def test_what_makes_no_event(api: Server, change: dict[str, Any]) -> None:
     assert (400, "BadRequest") == (reply.status, reply.reason)
 
 
-def test_no_json(api: Server) -> None:
-    """400 as well."""
-    assert 400 == api.post_event(b"{x").status
-
-
-@pytest.mark.parametrize(("content_type", "expected"), [(None, 201), ("text/plain", 415)])
-def test_the_content_type(api: Server, content_type: str | None, expected: int) -> None:
-    """Unlike with a patch it may be left out."""
-    assert expected == api.post_event(event(api), content_type=content_type).status
-
-
-def test_an_invalid_one_of_a_taken_name(api: Server) -> None:
-    """Validation comes first."""
-    api.post_event(event(api))
-
-    assert 422 == api.post_event(event(api, action=None)).status
-
-
 @pytest.mark.parametrize(
     ("rule", "expected"),
     [

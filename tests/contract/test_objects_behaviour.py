@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.contract.servers import POD, Reply, Server
+from tests.contract.servers import Reply, Server
 from tests.fakekube import Rule
 
 JSON = {"Content-Type": "application/json"}
@@ -185,14 +185,6 @@ def test_deleting_with_the_right_uid(api: Server) -> None:
     assert 404 == delete(api, f"{where}/x").status
 
 
-def test_the_answer_to_a_pods_deletion_is_the_pod(api: Server) -> None:
-    """Not a Status."""
-    api.create_pod()
-    reply = delete(api, f"{api.pods}/{POD}", gracePeriodSeconds=0)
-
-    assert (200, "Pod") == (reply.status, reply.json["kind"])
-
-
 def test_a_watch_sees_creation_and_deletion(api: Server) -> None:
     """From the version of a list on, with the labels that it asks for."""
     where = path(api, "configmaps")
@@ -209,25 +201,6 @@ def test_a_watch_sees_creation_and_deletion(api: Server) -> None:
     assert [("ADDED", "ConfigMap", "x"), ("DELETED", "ConfigMap", "x")] == [
         (kind, found["kind"], found["metadata"]["name"]) for kind, found in seen
     ]
-
-
-@pytest.mark.parametrize(
-    ("selector", "expected"),
-    [
-        ("example.com/run", ["x"]),
-        ("example.com/run=r", ["x"]),
-        ("example.com/run!=r", ["y"]),
-        ("example.com/run=s", []),
-    ],
-)
-def test_label_selectors(api: Server, selector: str, expected: list[str]) -> None:
-    """By presence, by value, by another value."""
-    where = path(api, "secrets")
-    create(api, where, named("x"))
-    create(api, where, {"metadata": {"name": "y"}})
-    reply = api.call("GET", f"{where}?labelSelector={selector}")
-
-    assert expected == [one["metadata"]["name"] for one in reply.json["items"]]
 
 
 def test_a_jobs_pods_are_labelled(api: Server) -> None:

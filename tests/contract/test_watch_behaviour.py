@@ -86,13 +86,6 @@ def test_a_quiet_watch_hears_bookmarks(api: Server) -> None:
     assert {"BOOKMARK"} == set(events[1:])
 
 
-def test_asking_for_initial_events_needs_a_version_match(api: Server) -> None:
-    """422 without it."""
-    reply = api.watch_pod("timeoutSeconds=1&sendInitialEvents=true").reply()
-
-    assert (422, "Invalid") == (reply.status, reply.reason)
-
-
 def test_a_version_that_is_too_old(api: Server) -> None:
     """200, an ERROR event of code 410, and the end."""
     made = api.create_pod()
@@ -109,16 +102,6 @@ def test_a_version_that_is_too_old(api: Server) -> None:
         error["reason"],
     )
     assert "too old resource version" in error["message"]
-
-
-def test_a_version_from_the_future_is_silence(api: Server) -> None:
-    """200 and nothing."""
-    made = api.create_pod()
-    future = int(version(made)) + 1_000_000
-    watch = api.watch_pod(f"timeoutSeconds=10&resourceVersion={future}")
-
-    assert 200 == watch.status
-    assert watch.is_silent()
 
 
 def test_a_pod_that_does_not_exist_is_silence(api: Server) -> None:
@@ -152,20 +135,3 @@ def test_other_pods_do_not_show_in_a_watch_by_name(api: Server) -> None:
     api.touch_pod("first")
 
     assert watch.is_silent()
-
-
-def test_watch_on_the_path_of_one_pod_is_a_plain_get(api: Server) -> None:
-    """No stream."""
-    api.create_pod()
-    reply = api.call("GET", f"{api.pods}/{POD}?watch=true")
-
-    assert (200, "Pod") == (reply.status, reply.json["kind"])
-
-
-def test_a_list_by_name_has_one_pod(api: Server) -> None:
-    """The field selector works there, too."""
-    api.create_pod()
-    reply = api.call("GET", f"{api.pods}?fieldSelector=metadata.name={POD}")
-
-    assert "PodList" == reply.json["kind"]
-    assert [POD] == [pod["metadata"]["name"] for pod in reply.json["items"]]

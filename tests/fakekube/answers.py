@@ -118,13 +118,3 @@ def undecodable(patch: str, why: str) -> ApiError:
         f' "" is invalid: patch: {message}',
         causes=[{"reason": "FieldValueInvalid", "message": message, "field": "patch"}],
     )
-
-
-def internal(message: str) -> ApiError:
-    """500."""
-    return ApiError(
-        500,
-        "InternalError",
-        f"Internal error occurred: {message}",
-        causes=[{"message": message}],
-    )

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 from tests.fakekube.answers import ApiError, NotImitated
 from tests.fakekube.events import GROUP, shown
 from tests.fakekube.events import created as created_event
-from tests.fakekube.jobstatus import MAX_BODY, STRATEGIC, patched
+from tests.fakekube.jobstatus import STRATEGIC, patched
 from tests.fakekube.journal import Entry
 from tests.fakekube.kinds import BY_PLURAL, KINDS
 from tests.fakekube.lists import listed
@@ -140,10 +140,6 @@ def _check_patch(entry: Entry, imitated: str) -> None:
         raise ApiError(415, "UnsupportedMediaType", "415: Unsupported Media Type")
     if sort != imitated:
         raise NotImitated(sort)
-    if len(entry.body) > MAX_BODY:
-        raise ApiError(
-            413, "RequestEntityTooLarge", f"Request entity too large: limit is {MAX_BODY}"
-        )
 
 
 def _annotate(entry: Entry, target: Target, store: Store) -> tuple[dict[str, Any], list[str]]:
@@ -151,7 +147,7 @@ def _annotate(entry: Entry, target: Target, store: Store) -> tuple[dict[str, Any
     assert target.name is not None
     with store.changed:
         live = store.get(target.kind, target.namespace, target.name)
-        new = annotated(live, entry.body, entry.query.get("fieldValidation", "Warn"))
+        new = annotated(live, entry.body)
         return store.replace(target.kind, new), []
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.fakekube.answers import ApiError
+from tests.fakekube.answers import NotImitated
 
 Condition = dict[str, Any]
 
@@ -23,20 +23,12 @@ def merge_maps(live: dict[str, Any] | None, patch: dict[str, Any]) -> dict[str, 
 
 def merge_conditions(live: list[Condition], patch: list[Condition]) -> list[Condition]:
     """Merge by type. Types that are new come first; those that exist keep their place."""
-    if not live:
-        # There is nothing to merge with: the list is taken as it is.
-        return [merge_maps({}, element) for element in patch]
-    for element in patch:
-        if "type" not in element:
-            message = f"map: {element} does not contain declared merge key: type"
-            raise ApiError(500, "", message)
-    deleted = {element["type"] for element in patch if element.get("$patch") == "delete"}
-    live = [condition for condition in live if condition["type"] not in deleted]
-    wanted = [element for element in patch if "$patch" not in element]
+    if any("type" not in element or "$patch" in element for element in patch):
+        raise NotImitated("a patch of a condition without a type, or with a directive")
     before = {condition["type"]: condition for condition in reversed(live)}
     places = {condition["type"]: place for place, condition in reversed(list(enumerate(live)))}
-    right = [merge_maps(before.get(element["type"]), element) for element in wanted]
-    types = {element["type"] for element in wanted}
+    right = [merge_maps(before.get(element["type"]), element) for element in patch]
+    types = {element["type"] for element in patch}
     left = [(place, c) for place, c in enumerate(live) if c["type"] not in types]
     merged: list[Condition] = []
     for condition in right:

@@ -13,14 +13,12 @@ MAX_ANNOTATIONS = 256 * 1024
 _KEY = re.compile(r"(?:[a-z0-9.-]+/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?", re.IGNORECASE)
 
 
-def annotated(live: dict[str, Any], body: bytes, validation: str) -> dict[str, Any]:
+def annotated(live: dict[str, Any], body: bytes) -> dict[str, Any]:
     """Return the Pod after the patch, still of the old version. Raises ApiError."""
-    text, patch, complaints = decode_patch(body)
+    text, patch = decode_patch(body)
     meta = patch.get("metadata", {})
     if set(patch) - {"metadata"} or not isinstance(meta, dict) or set(meta) - {"annotations"}:
         raise NotImitated("a patch of more of a Pod than its annotations")
-    if complaints and validation == "Strict":
-        raise undecodable(text, "strict decoding error: " + ", ".join(complaints))
     new = merge_maps(live, patch)
     _check(new["metadata"].get("annotations", {}), text, live["metadata"]["name"])
     if not new["metadata"].get("annotations"):

@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from tests.fakekube.answers import ApiError, internal, status
+from tests.fakekube.answers import status
 from tests.fakekube.api import Target
 from tests.fakekube.journal import Entry
 from tests.fakekube.kinds import KINDS
@@ -27,17 +27,7 @@ class Stream:
         self._bookmarks = entry.query.get("allowWatchBookmarks") == "true"
         self._every = bookmark_every
         self._seconds = float(entry.query.get("timeoutSeconds") or "inf")
-        if "sendInitialEvents" in entry.query and "resourceVersionMatch" not in entry.query:
-            raise ApiError(
-                422,
-                "Invalid",
-                'ListOptions.meta.k8s.io "" is invalid: resourceVersionMatch: Forbidden: '
-                "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
-            )
-        version = entry.query.get("resourceVersion") or "0"
-        if not version.isdigit():
-            raise internal(f'strconv.ParseUint: parsing "{version}": invalid syntax')
-        self._version = int(version)
+        self._version = int(entry.query.get("resourceVersion") or "0")
 
     def __iter__(self) -> Iterator[Event | None]:
         started = time.monotonic()

@@ -5,14 +5,13 @@ import re
 import uuid
 
 from tests.fakekube.answers import ApiError, NotImitated, conflict_uid, invalid, no_namespace
-from tests.fakekube.jobstatus import MAX_BODY, decode_json
+from tests.fakekube.jobstatus import decode_json
 from tests.fakekube.journal import Entry
 from tests.fakekube.kinds import RBAC, WITHOUT_STATUS, Kind
 from tests.fakekube.rbac import Tokens
 from tests.fakekube.store import Object, Store
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-_PROPAGATIONS = {"Background", "Foreground", "Orphan"}
 
 
 def created(entry: Entry, kind: Kind, namespace: str, store: Store) -> Object:
@@ -44,7 +43,7 @@ def deleted(entry: Entry, kind: Kind, namespace: str, name: str, store: Store) -
     """Delete the object and, as the garbage collector, what it owns; return the answer."""
     options = _decoded(entry, None) if entry.body else {}
     policy = options.get("propagationPolicy") or entry.query.get("propagationPolicy")
-    if policy not in _PROPAGATIONS | {None}:
+    if policy not in {"Background", None}:
         raise NotImitated(f"the propagation policy {policy!r}")
     with store.changed:
         live = store.get(kind.name, namespace, name)
@@ -55,7 +54,7 @@ def deleted(entry: Entry, kind: Kind, namespace: str, name: str, store: Store) -
         if kind.name == "Namespace":
             store.empty(name)
         # Jobs of batch/v1 leave their Pods behind unless they are told otherwise.
-        elif policy in {"Background", "Foreground"} or (policy is None and kind.name != "Job"):
+        elif policy or kind.name != "Job":
             store.collect(live["metadata"]["uid"])
     if kind.name in {"Pod", "Service", "ServiceAccount", "PersistentVolumeClaim", "Namespace"}:
         return live
@@ -126,14 +125,11 @@ def _stamped(log: bytes, since: str) -> bytes:
 
 
 def _decoded(entry: Entry, kind: Kind | None) -> Object:
-    if len(entry.body) > MAX_BODY:
-        text = f"Request entity too large: limit is {MAX_BODY}"
-        raise ApiError(413, "RequestEntityTooLarge", text)
     sort = entry.headers.get("content-type", "").partition(";")[0].strip()
     if sort not in {"", "application/json"}:
         raise NotImitated(f"a body of type {sort}")
     try:
-        _, given, _ = decode_json(entry.body)
+        given = decode_json(entry.body)
     except ValueError as error:
         raise ApiError(400, "BadRequest", f"the object provided is unrecognized: {error}") from None
     if kind is None:

@@ -14,11 +14,12 @@ from reporter.verdict.condition import (
     SIZE_LIMIT,
     Attempt,
     Statement,
+    amend,
     decode_note,
     encode_annotation,
 )
 from reporter.verdict.decide import Pending, Settled, decide, nothing_more, restartable, stays
-from reporter.verdict.evidence import evidence
+from reporter.verdict.evidence import contradiction, evidence, late
 from reporter.verdict.facts import FileAbsent, FileReadFailed
 from reporter.verdict.history import attributed, remember
 from reporter.verdict.rows import Report
@@ -28,12 +29,14 @@ from tests.property.facts import (
     histories,
     looks,
     observations,
+    results,
+    runs,
     seconds,
     settings_of_users,
 )
 from tests.situations import at
 
-SCHEMA = Draft202012Validator(load("verdict.v1"))
+SCHEMA = load("verdict.v1")
 
 
 @given(observations, settings_of_users)
@@ -87,16 +90,48 @@ def test_the_times_after_sigterm_are_in_order(o, policy):
         assert case.cause_shown_by <= case.stop_deadline
 
 
-@given(observations, st.integers(-(2**40), 2**40), st.sampled_from(sorted(ROWS)), st.booleans())
-def test_every_observation_makes_an_annotation(o, wall, row, final):
-    """At most 4 KiB, fit for the published schema, and read back as it was."""
+def undocumented(value, schema, path="$"):
+    """Paths of members that the schema does not name."""
+    while "$ref" in schema:
+        schema = schema | SCHEMA["$defs"][schema["$ref"].removeprefix("#/$defs/")]
+        schema = {key: rule for key, rule in schema.items() if key != "$ref"}
+    known = dict(schema.get("properties", {}))
+    for part in schema.get("allOf", []):
+        known |= SCHEMA["$defs"][part["$ref"].removeprefix("#/$defs/")]["properties"]
+    if not isinstance(value, dict):
+        return []
+    unknown = [f"{path}.{key}" for key in value if key not in known]
+    inner = (undocumented(value[key], known[key], f"{path}.{key}") for key in value if key in known)
+    return [*unknown, *(name for names in inner for name in names)]
+
+
+added_later = st.one_of(
+    st.none(),
+    runs.map(lambda run: ("after", contradiction("R", "True", run))),
+    st.tuples(st.just("late"), st.builds(late, results, st.integers(-(2**40), 2**40))),
+)
+
+
+@given(
+    observations,
+    st.integers(-(2**40), 2**40),
+    st.sampled_from(sorted(ROWS)),
+    st.booleans(),
+    added_later,
+)
+def test_every_observation_makes_an_annotation(o, wall, row, final, addition):
+    """At most 4 KiB, each member as the published schema says, and read back as it was."""
     adapter = Attempt("job-x7k2p", "pod-uid", at(-1), at(0), at(1), 2)
     report = Report(row, "True", "r", "m")
 
     value = encode_annotation(Statement(report, final, adapter, evidence(o, wall), 0.0))
+    if addition and addition[1]:
+        value = amend(value, *addition)
 
     assert len(value.encode()) <= SIZE_LIMIT
-    assert [] == list(SCHEMA.iter_errors(json.loads(value)))
+    shown = json.loads(value)
+    assert [] == list(Draft202012Validator(SCHEMA).iter_errors(shown))
+    assert [] == undocumented(shown, SCHEMA)
     note = decode_note(value)
     assert (adapter, row, final) == (note.attempt, note.row, note.final)
 

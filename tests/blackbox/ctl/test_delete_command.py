@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -82,6 +82,38 @@ def deleted(fake: FakeKube) -> list[str]:
     return [entry.path.split("/")[-2] for entry in fake.requests("DELETE") if entry.status == 200]
 
 
+def having_theirs(fake: FakeKube) -> None:
+    fake.store.create("ConfigMap", {"metadata": {"name": "theirs", "namespace": OWN}})
+
+
+def having_a_widget(fake: FakeKube) -> None:
+    """Of a kind that this command does not know; views and what is owned do not count."""
+    widget = {"metadata": {"name": "theirs", "namespace": OWN}}
+    owner = {"apiVersion": "example.com/v1", "kind": "Widget", "name": "theirs", "uid": "w"}
+    part = {"metadata": {"name": "part", "namespace": OWN, "ownerReferences": [owner]}}
+    fake.offered.lasting.add("example.com")
+    fake.offered.serve(Kind("Widget", "example.com", "widgets"), [widget])
+    fake.offered.serve(Kind("PodMetrics", "metrics.k8s.io", "pods"), [widget])
+    fake.store.create("Secret", part)
+
+
+def having_what_the_cluster_owns(fake: FakeKube) -> None:
+    """A kind of the owner's name in the namespace is another group's: the owner is not here."""
+    owner = {"apiVersion": "management.example.com/v3", "kind": "Cluster", "name": "fleet"}
+    made = {"name": "theirs", "namespace": OWN, "ownerReferences": [{**owner, "uid": "c"}]}
+    fake.store.create("Secret", {"metadata": made})
+    fake.offered.lasting.add("cluster.example.com")
+    fake.offered.serve(Kind("Cluster", "cluster.example.com", "clusters"), [])
+
+
+def having_a_broken_group(fake: FakeKube) -> None:
+    fake.offered.broken["custom.example.com"] = "v1"
+
+
+def having_a_forbidden_kind(fake: FakeKube) -> None:
+    fake.fail(Answer(403), method="GET", path="/deployments", times=None)
+
+
 class TestRemoves:
     """Everything of the run, and nothing else."""
 
@@ -157,70 +189,29 @@ class TestRemoves:
         assert 0 == code
         assert "team-a" == fake.store.get("Namespace", "", "team-a")["metadata"]["name"]
 
+    @pytest.mark.parametrize(
+        ("prepare", "said"),
+        [
+            (having_theirs, "configmap/theirs is in it"),
+            (having_a_widget, "widget/theirs is in it"),
+            (having_what_the_cluster_owns, "secret/theirs is in it"),
+            (having_a_broken_group, "cannot tell what else is in it: custom.example.com: "),
+            (having_a_forbidden_kind, "cannot tell what else is in it: deployments.apps: "),
+        ],
+    )
     def test_a_namespace_in_which_somebody_else_lives_stays(
-        self, at_home: Home, fake: FakeKube
+        self, at_home: Home, fake: FakeKube, prepare: Callable[[FakeKube], object], said: str
     ) -> None:
-        """It says who."""
+        """It says who; what cannot be seen may be somebody's."""
         add_namespace(fake)
         add_run(fake, DONE)
-        fake.store.create("ConfigMap", {"metadata": {"name": "theirs", "namespace": OWN}})
+        prepare(fake)
         code, _, err = at_home.run("delete", "first")
 
         assert 1 == code
-        assert f"namespace/{OWN}: configmap/theirs is in it" in err
+        assert f"  namespace/{OWN}: {said}" in err
         assert ["Namespace/" + OWN] == standing(fake, "first")
-
-    def test_a_namespace_with_something_of_any_kind_stays(
-        self, at_home: Home, fake: FakeKube
-    ) -> None:
-        """Also of one that this command does not know; views and what is owned do not count."""
-        add_namespace(fake)
-        add_run(fake, DONE)
-        widget = {"metadata": {"name": "theirs", "namespace": OWN}}
-        owner = {"apiVersion": "example.com/v1", "kind": "Widget", "name": "theirs", "uid": "w"}
-        part = {"metadata": {"name": "part", "namespace": OWN, "ownerReferences": [owner]}}
-        fake.offered.lasting.add("example.com")
-        fake.offered.serve(Kind("Widget", "example.com", "widgets"), [widget])
-        fake.offered.serve(Kind("PodMetrics", "metrics.k8s.io", "pods"), [widget])
-        fake.store.create("Secret", part)
-        code, _, err = at_home.run("delete", "first")
-
-        assert 1 == code
-        assert f"  namespace/{OWN}: widget/theirs is in it\n" in err
         assert not fake.requests("GET", "/metrics.k8s.io/v1/namespaces")
-
-    def test_a_namespace_with_what_a_cluster_wide_object_owns_stays(
-        self, at_home: Home, fake: FakeKube
-    ) -> None:
-        """A kind of that name in the namespace is another group's: the owner is not here."""
-        add_namespace(fake)
-        add_run(fake, DONE)
-        owner = {"apiVersion": "management.example.com/v3", "kind": "Cluster", "name": "fleet"}
-        made = {"name": "theirs", "namespace": OWN, "ownerReferences": [{**owner, "uid": "c"}]}
-        fake.store.create("Secret", {"metadata": made})
-        fake.offered.lasting.add("cluster.example.com")
-        fake.offered.serve(Kind("Cluster", "cluster.example.com", "clusters"), [])
-        code, _, err = at_home.run("delete", "first")
-
-        assert 1 == code, err
-        assert f"  namespace/{OWN}: secret/theirs is in it\n" in err
-
-    @pytest.mark.parametrize("trouble", ["group", "kind"])
-    def test_a_namespace_of_which_not_all_is_known_stays(
-        self, at_home: Home, fake: FakeKube, trouble: str
-    ) -> None:
-        """What cannot be seen may be somebody's."""
-        add_namespace(fake)
-        add_run(fake, DONE)
-        if trouble == "group":
-            fake.offered.broken["custom.example.com"] = "v1"
-        else:
-            fake.fail(Answer(403), method="GET", path="/deployments", times=None)
-        code, _, err = at_home.run("delete", "first")
-
-        assert 1 == code
-        what = "custom.example.com: " if trouble == "group" else "deployments.apps: "
-        assert f"  namespace/{OWN}: cannot tell what else is in it: {what}" in err
 
     def test_what_every_namespace_has_does_not_keep_it(self, at_home: Home, fake: FakeKube) -> None:
         """In Kubernetes, with Istio, and in OpenShift."""
@@ -282,7 +273,7 @@ class TestStays:
         fake.store.update(
             "Secret", OWN, "first", lambda found: {**found, "metadata": found["metadata"] | held}
         )
-        code, _, err = at_home.run("delete", "first", "--timeout", "1s")
+        code, _, err = at_home.run("delete", "first", "--timeout", "4s")
 
         assert 1 == code
         assert "  secret/first: waits for its finalizers (example.com/hold)" in err

@@ -44,6 +44,16 @@ def add_pod(fake: FakeKube, name: str, plugin: str, node: str, log: bytes) -> No
     fake.store.logs[OWN, name, "main"] = log
 
 
+def run_is(fake: FakeKube, annotations: dict[str, str], container: str = "") -> None:
+    """Let the aggregator say this of its run, from this container."""
+
+    def change(pod: Any) -> None:
+        pod["metadata"].update(annotations=annotations)
+        pod["status"]["containerStatuses"][0].update(containerID=container)
+
+    fake.update_pod("first-x7d2k", change, namespace=OWN)
+
+
 def test_every_line_says_whose_it_is(at_home: Home) -> None:
     """Indented as it was, without what a terminal would obey; nothing of what has not begun."""
     code, out, err = at_home.run("logs", "first")
@@ -84,19 +94,13 @@ def test_pods_that_are_gone_have_left_their_logs_in_the_results(at_home: Home) -
 
 def test_followed_until_the_run_is_over(at_home: Home, fake: FakeKube) -> None:
     """Pods that come later are followed too."""
-    running_now = shown("running", final=False)
-    fake.update_pod(
-        "first-x7d2k", lambda pod: pod["metadata"].update(annotations=running_now), namespace=OWN
-    )
+    run_is(fake, shown("running", final=False))
     with at_home.started("logs", "first", "-f") as process:
         assert process.stdout is not None
         first = [process.stdout.readline().decode().strip() for _ in range(5)]
         add_pod(fake, "first-late-x", "late", "global", b"late\n")
         late = process.stdout.readline().decode().strip()
-        done = shown("complete")
-        fake.update_pod(
-            "first-x7d2k", lambda pod: pod["metadata"].update(annotations=done), namespace=OWN
-        )
+        run_is(fake, shown("complete"))
         assert 0 == process.wait(60)
 
     assert 5 == len(set(first))
@@ -105,10 +109,7 @@ def test_followed_until_the_run_is_over(at_home: Home, fake: FakeKube) -> None:
 
 def test_followed_until_the_run_is_deleted(at_home: Home, fake: FakeKube) -> None:
     """Nobody can write any more."""
-    running_now = shown("running", final=False)
-    fake.update_pod(
-        "first-x7d2k", lambda pod: pod["metadata"].update(annotations=running_now), namespace=OWN
-    )
+    run_is(fake, shown("running", final=False))
     with at_home.started("logs", "first", "-f") as process:
         assert process.stdout is not None
         for _ in range(5):
@@ -122,24 +123,15 @@ def test_followed_until_the_run_is_deleted(at_home: Home, fake: FakeKube) -> Non
 
 def test_followed_beyond_a_restart(at_home: Home, fake: FakeKube) -> None:
     """The aggregator's Pod keeps its name when it is replaced, and its container when it fails."""
-    running_now = shown("running", final=False)
-
-    def become(annotations: dict[str, str], container: str = "") -> None:
-        def change(pod: Any) -> None:
-            pod["metadata"].update(annotations=annotations)
-            pod["status"]["containerStatuses"][0].update(containerID=container)
-
-        fake.update_pod("first-x7d2k", change, namespace=OWN)
-
-    become(running_now, "containerd://1")
+    run_is(fake, shown("running", final=False), "containerd://1")
     with at_home.started("logs", "first", "-f") as process:
         assert process.stdout is not None
         for _ in range(5):
             process.stdout.readline()
         fake.store.logs[OWN, "first-x7d2k", "main"] = b"again\n"
-        become(running_now, "containerd://2")
+        run_is(fake, shown("running", final=False), "containerd://2")
         again = process.stdout.readline().decode()
-        become(shown("complete"), "containerd://2")
+        run_is(fake, shown("complete"), "containerd://2")
         assert 0 == process.wait(60)
 
     assert "[first-x7d2k/main] again\n" == again
@@ -147,10 +139,7 @@ def test_followed_beyond_a_restart(at_home: Home, fake: FakeKube) -> None:
 
 def test_a_stream_that_is_cut_goes_on(at_home: Home, fake: FakeKube) -> None:
     """Every line once, in order: the server ends streams, resets them, and is away for a while."""
-    running_now = shown("running", final=False)
-    fake.update_pod(
-        "first-x7d2k", lambda pod: pod["metadata"].update(annotations=running_now), namespace=OWN
-    )
+    run_is(fake, shown("running", final=False))
     log = b"".join(b"%d\n" % number for number in range(5))
     fake.store.logs[OWN, "first-quota-1-x", "main"] = log
     with at_home.started("logs", "first", "-f", "--plugin", "quota") as process:
@@ -160,10 +149,7 @@ def test_a_stream_that_is_cut_goes_on(at_home: Home, fake: FakeKube) -> None:
         fake.fail(Answer(503), path="/pods", times=2)
         fake.store.logs[OWN, "first-quota-1-x", "main"] = log + b"5\n6\n7"
         seen += [process.stdout.readline() for _ in range(2)]
-        done = shown("complete")
-        fake.update_pod(
-            "first-x7d2k", lambda pod: pod["metadata"].update(annotations=done), namespace=OWN
-        )
+        run_is(fake, shown("complete"))
         seen += process.stdout.readlines()
         assert 0 == process.wait(60)
 
@@ -181,12 +167,3 @@ def test_a_pod_that_goes_meanwhile_costs_no_other_its_lines(
     assert 0 == exit_code
     assert 3 == len(out.splitlines())
     assert "status-ctl: [first-cis-1-x/main] " in err
-
-
-def test_no_such_run(at_home: Home) -> None:
-    code, _, err = at_home.run("logs", "second")
-
-    assert (
-        4,
-        "status-ctl: run 'second' not found in namespace 'default' or 'status-reporter-second'\n",
-    ) == (code, err)

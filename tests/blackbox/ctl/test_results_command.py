@@ -54,11 +54,6 @@ items:
 """
 
 
-UNREADABLE = (
-    "status-ctl: plugin x: sonobuoy_results.yaml cannot be read\nstatus-ctl: no results found\n"
-)
-
-
 @pytest.fixture
 def results(tmp_path: Path) -> Path:
     """An unpacked tarball of three plugins."""
@@ -105,8 +100,7 @@ def test_what_failed_comes_with_its_text(results: Path) -> None:
     ) == out[out.index("\n\n") + 1 :]
 
 
-@pytest.mark.parametrize("tarball", [False, True])
-def test_a_snapshot_that_misses_something(results: Path, *, tarball: bool) -> None:
+def test_a_snapshot_that_misses_something(results: Path) -> None:
     """Its plugin has passed all the same; only who looks at the index would know."""
     folder = results / "plugins" / "cluster-snapshot"
     folder.mkdir()
@@ -122,7 +116,7 @@ def test_a_snapshot_that_misses_something(results: Path, *, tarball: bool) -> No
         "podlogs": {"truncated": "full", "redacted": 1},
     }
     (results / "resources" / "index.json").write_text(json.dumps(index))
-    _, _, err = call(str(packed(results) if tarball else results), "--plugin", "cluster-snapshot")
+    _, _, err = call(str(results), "--plugin", "cluster-snapshot")
 
     assert (
         "status-ctl: the snapshot is not complete: out of time; truncated: r0, r1, r2, r3, r4 "
@@ -206,17 +200,11 @@ def test_as_junit(results: Path) -> None:
     [
         (UNIT, ("--plugin", "none"), "status-ctl: no results of plugin none found\n"),
         (UNIT, ("--node", "none"), "status-ctl: no results of node none found\n"),
-        ("a: [", (), UNREADABLE),
-        ("- a", (), UNREADABLE),
         (
-            "items: [&a {items: [{name: b}]}, *a]",
+            "a: [",
             (),
-            UNREADABLE,
-        ),
-        (
-            "items: [" * 150 + "{name: x}" + "]" * 150,
-            (),
-            UNREADABLE,
+            "status-ctl: plugin x: sonobuoy_results.yaml cannot be read\n"
+            "status-ctl: no results found\n",
         ),
     ],
 )

@@ -1,13 +1,11 @@
 """`status-ctl retrieve`: whole, as announced, and unpacked without harm."""
 
-import gzip
 import hashlib
 import io
 import json
 import os
 import ssl
 import tarfile
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -19,11 +17,7 @@ NAME = "203001011200_sonobuoy_5e1f0c6a.tar.gz"
 FOLDER = NAME.removesuffix(".tar.gz")
 
 
-def packed(
-    *members: tuple[str, bytes | str | None],
-    kind: bytes = tarfile.REGTYPE,
-    pax: Mapping[str, str] | None = None,
-) -> bytes:
+def packed(*members: tuple[str, bytes | str | None]) -> bytes:
     """A tarball of files; a text instead of bytes makes a link to it, None a directory."""
     archive = io.BytesIO()
     with tarfile.open(fileobj=archive, mode="w:gz") as made:
@@ -33,26 +27,12 @@ def packed(
                 info.type = tarfile.DIRTYPE
                 made.addfile(info)
             elif isinstance(content, str):
-                info.type, info.linkname = kind, content
+                info.type, info.linkname = tarfile.SYMTYPE, content
                 made.addfile(info)
             else:
                 info.size = len(content)
-                info.pax_headers = dict(pax or {})
                 made.addfile(info, io.BytesIO(content))
     return archive.getvalue()
-
-
-def sparse(size: int) -> bytes:
-    """A tarball of one file in GNU's sparse form: 512 bytes that unfold to `size`."""
-    info = tarfile.TarInfo("sparse")
-    info.size = 512
-    head = bytearray(info.tobuf(tarfile.GNU_FORMAT))
-    head[156:157] = tarfile.GNUTYPE_SPARSE
-    head[386:410] = b"%011o\0%011o\0" % (0, info.size)
-    head[483:495] = tarfile.itn(size, 12, tarfile.GNU_FORMAT)
-    head[148:156] = b" " * 8
-    head[148:156] = b"%06o\0 " % sum(head)
-    return gzip.compress(bytes(head) + bytes(info.size + 1024))
 
 
 GOOD = packed(
@@ -93,27 +73,15 @@ def left(home: Home) -> list[str]:
 class TestFile:
     """The tarball as a file."""
 
-    @pytest.mark.parametrize("more", [(), ("--extract",)])
-    def test_of_a_snapshot_it_is_said_what_is_missing(self, home: Home, more) -> None:
+    @pytest.mark.parametrize(("more", "path"), [((), NAME), (("--extract",), FOLDER)])
+    def test_of_a_snapshot_it_is_said_what_is_missing(self, home: Home, more, path: str) -> None:
         """On standard error: the path is all that is printed."""
-        pods = {"resource": "pods", "group": "metrics.k8s.io", "version": "v1", "error": "no"}
-        index = {
-            "complete": False,
-            "stopped": "out of time",
-            "resources": [pods, {"resource": "nodes", "version": "v1", "truncated": "full"}],
-            "hosts": {"redacted": 2},
-            "podlogs": {"truncated": "full", "redacted": 1},
-            "groupErrors": [{"group": "a.example.com", "version": "v1", "error": "no"}],
-        }
-        with serving(packed(("resources/index.json", json.dumps(index).encode()))) as server:
+        index = b'{"complete": false, "stopped": "out of time"}'
+        with serving(packed(("resources/index.json", index))) as server:
             found = home.run("retrieve", "--url", server.url, *more)
 
-        assert (0, f"{FOLDER if more else NAME}\n") == found[:2]
-        assert (
-            "status-ctl: the snapshot is not complete: out of time; truncated: nodes, podlogs; "
-            "failed: pods.metrics.k8s.io; API groups that did not answer: a.example.com\n"
-            "status-ctl: values redacted in the snapshot: 3\n"
-        ) == found[2]
+        said = "status-ctl: the snapshot is not complete: out of time\n"
+        assert (0, f"{path}\n", said) == found
 
     def test_under_its_own_name(self, home: Home) -> None:
         """The path is all that is printed."""
@@ -266,15 +234,6 @@ class TestFile:
         assert "(100%)" in out
         assert out.endswith(f"\r\x1b[K{NAME}\n")
 
-    def test_a_disk_that_is_no_place(self, home: Home) -> None:
-        """4, named."""
-        (home.folder / "file").write_text("")
-        with serving() as server:
-            code, _, err = home.run("retrieve", "--url", server.url, "-f", "file/r.tgz")
-
-        assert 4 == code
-        assert "cannot write file" in err
-
     def test_ctrl_c(self, home: Home) -> None:
         """130, and nothing is left."""
         with (
@@ -314,21 +273,8 @@ class TestExtract:
 
     @pytest.mark.parametrize(
         "body",
-        [
-            packed(("../evil", b"x")),
-            packed(("a/../../evil", b"x")),
-            packed(("a" * 300, b"x")),
-            packed(("a", b"x"), ("a/b", b"y")),
-            sparse(2**36),
-            packed(("a", b"x"), pax={"comment": "x" * 2**22}),
-            GOOD[:-20],
-            b"not a tarball",
-            b"",
-        ],
-        ids=[
-            *("parent", "parent later", "long name", "below a file", "sparse"),
-            *("long description", "cut off", "rubbish", "empty"),
-        ],
+        [packed(("../evil", b"x")), GOOD[:-20], b"not a tarball"],
+        ids=["parent", "cut off", "rubbish"],
     )
     def test_what_is_not_safe(self, home: Home, body: bytes) -> None:
         """1, and nothing at all is left, inside or outside."""
@@ -339,47 +285,21 @@ class TestExtract:
         assert "status-ctl: not unpacked: " in err
         assert not (home.folder.parent / "evil").exists()
 
-    def test_names_that_lead_elsewhere(self, home: Home) -> None:
-        """Everything is inside, under the name without what would lead out of it."""
-        deep = "/".join("d" * 70)
-        body = packed(("/etc/passwd", b"1"), ("a//b", b"2"), ("./c", b"3"), (deep, b"4"))
-        with serving(body) as server:
-            assert 0 == home.run("retrieve", "--url", server.url, "-x", "it")[0]
-
-        found = {path: (home.folder / "it" / path).read_bytes() for path in ("a/b", "c", deep)}
-        assert {"a/b": b"2", "c": b"3", deep: b"4"} == found
-        assert b"1" == (home.folder / "it/etc/passwd").read_bytes()
-
-    @pytest.mark.parametrize(
-        ("kind", "words"),
-        [
-            (tarfile.SYMTYPE, "symbolic link to /etc"),
-            (tarfile.LNKTYPE, "hard link to /etc"),
-            (tarfile.FIFOTYPE, "FIFO"),
-            (tarfile.CHRTYPE, "character device"),
-        ],
-    )
-    def test_what_is_neither_a_file_nor_a_directory(
-        self, home: Home, kind: bytes, words: str
-    ) -> None:
+    def test_what_is_neither_a_file_nor_a_directory(self, home: Home) -> None:
         """It is not created, and that is said."""
-        with serving(packed(("a", b"x"), ("odd", "/etc"), kind=kind)) as server:
+        with serving(packed(("a", b"x"), ("odd", "/etc"))) as server:
             code, out, err = home.run("retrieve", "--url", server.url, "-x", "it")
 
         assert (0, "it\n", ["a"]) == (code, out, os.listdir(home.folder / "it"))
-        assert f"odd: {words}" in err
+        assert "odd: symbolic link to /etc" in err
         assert "not created" in err
 
-    def test_a_place_that_cannot_be_written(self, home: Home) -> None:
+    @pytest.mark.parametrize("words", [("-x", "file/it"), ("-f", "file/r.tgz")])
+    def test_a_place_that_cannot_be_written(self, home: Home, words: tuple[str, ...]) -> None:
         """4, named."""
         (home.folder / "file").write_text("")
         with serving() as server:
-            code, _, err = home.run("retrieve", "--url", server.url, "-x", "file/it")
+            code, _, err = home.run("retrieve", "--url", server.url, *words)
 
         assert 4 == code
         assert "cannot write file" in err
-
-    @pytest.mark.parametrize("words", [["x", "y"], ["-o", "xml"], ["--url", "ftp://x"]])
-    def test_usage(self, home: Home, words: list[str]) -> None:
-        """2."""
-        assert 2 == home.run("retrieve", *words)[0]

@@ -17,13 +17,11 @@ from tests.blackbox.ctl.starting import (
     add_node,
     fake,
     posts,
-    really,
     start,
     there,
     write,
 )
-from tests.fakekube import Answer, FakeKube, Reset
-from tests.fakekube.kinds import Kind
+from tests.fakekube import Answer, FakeKube
 
 __all__ = ["fake", "there"]
 
@@ -39,6 +37,8 @@ class TestCreates:
 
         assert (0, "") == (code, out), err
         assert ["namespaces", *CREATED] == posts(fake)
+        # Server-side apply would take over what is a stranger's.
+        assert {"GET", "POST"} == {entry.method for entry in fake.requests()}
         assert [
             "status-ctl: run first created in new namespace status-reporter-first (plugins: 1, "
             "expected results: 1)",
@@ -52,12 +52,6 @@ class TestCreates:
             "  delete it             status-ctl delete first --yes",
         ] == err.splitlines()
 
-    def test_only_by_creating(self, there: Home, fake: FakeKube, controllers: Controllers) -> None:
-        """Server-side apply would take over what is a stranger's."""
-        start(there)
-
-        assert {"GET", "POST"} == {entry.method for entry in fake.requests()}
-
     def test_in_a_namespace_that_is_there(
         self, there: Home, fake: FakeKube, controllers: Controllers
     ) -> None:
@@ -70,24 +64,6 @@ class TestCreates:
         assert CREATED == posts(fake)
         assert "namespace default is shared: anyone who controls the run's aggregator" in err
         assert "status-ctl delete first -n default --yes\n" in err
-
-    @pytest.mark.parametrize(
-        ("groups", "fixed"), [("others", True), ("openshift", False), ("not shown", True)]
-    )
-    def test_where_the_cluster_gives_pods_their_users(
-        self, there: Home, fake: FakeKube, controllers: Controllers, groups: str, fixed: bool
-    ) -> None:
-        """OpenShift refuses a group that is not of the namespace's range."""
-        if groups == "openshift":
-            name, plural = "SecurityContextConstraints", "securitycontextconstraints"
-            fake.offered.serve(Kind(name, "security.openshift.io", plural, namespaced=False), [])
-        if groups == "not shown":
-            fake.fail(Answer(403), where=lambda entry: entry.path == "/apis", times=None)
-        code, _, err = start(there)
-
-        assert 0 == code, err
-        made = fake.store.get("Job", "status-reporter-first", "first")
-        assert fixed == ("securityContext" in made["spec"]["template"]["spec"])
 
     def test_the_plan_has_the_nodes_that_were_there(
         self, there: Home, fake: FakeKube, controllers: Controllers
@@ -112,17 +88,6 @@ class TestCreates:
         assert 0 == code, err
         assert [] == [each for each in fake.requests("GET") if each.path.endswith("/nodes")]
         assert "expected results: 3" in err
-
-    def test_an_answer_that_got_lost_is_no_stranger(
-        self, there: Home, fake: FakeKube, controllers: Controllers
-    ) -> None:
-        """The object was made all the same: it is known again by what the command has put on it."""
-        fake.fail(Reset(apply=True), method="POST", path="/configmaps", where=really)
-        fake.fail(Answer(503, apply=True), method="POST", path="/jobs", where=really)
-        code, _, err = start(there)
-
-        assert 0 == code, err
-        assert "Job/first" in standing(fake, "first")
 
 
 class TestPrints:
@@ -167,12 +132,10 @@ class TestPrints:
         ("argument", "form", "told"),
         [
             ("x" * 255_000, "yaml", False),
-            ("x" * 262_144, "yaml", True),
             ("x" * 262_144, "json", True),
             ("x" * 262_144, "name", False),
-            ("<" * 50_000, "yaml", True),
         ],
-        ids=["just fits", "too large", "as JSON", "names only", "kubectl writes six bytes for <"],
+        ids=["just fits", "too large", "names only"],
     )
     def test_what_kubectl_apply_would_refuse(
         self, there: Home, argument: str, form: str, told: bool

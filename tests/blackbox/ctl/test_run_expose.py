@@ -113,18 +113,6 @@ def test_somebody_elses_certificate_is_not_trusted(there: Home, fake: FakeKube) 
     assert "certificate not trusted" in err
 
 
-def test_the_file_is_good_as_long_as_its_certificates(there: Home) -> None:
-    """They last for the run and two days more; only --max-age says otherwise."""
-    start(there, "--expose", "nodeport")
-    kept = json.loads(there.connection.read_text())
-    there.connection.write_text(json.dumps(kept | {"created_at": "2020-01-01T00:00:00Z"}))
-
-    assert (0, "quota/global\n", "") == there.run("status", "-o", "name")
-    code, _, err = there.run("status", "--connection", str(there.connection), "--max-age", "48h")
-    assert 4 == code
-    assert "is too old: created " in err
-
-
 def test_a_load_balancer_without_an_address(there: Home) -> None:
     """What to do later is said: the only copy of the client's key is in the file."""
     code, _, err = start(there, "--expose", "loadbalancer", "--wait", "--timeout", "2s")
@@ -134,18 +122,6 @@ def test_a_load_balancer_without_an_address(there: Home) -> None:
     assert f"connection file: {there.connection}, so far with the address inside the" in err
     kept = json.loads(there.connection.read_text())
     assert f"https://first-status.{NAMESPACE}.svc:8081" == kept["host_address"]
-
-
-def test_a_connection_file_that_exists(there: Home, fake: FakeKube) -> None:
-    """It may be the key to another run: nothing is created, it stays as it is."""
-    there.connection.parent.mkdir(parents=True)
-    there.connection.write_text("of another run")
-    code, _, err = start(there, "--expose", "nodeport")
-
-    assert 2 == code
-    assert f"{there.connection} exists: delete it, or name another file with --connection" in err
-    assert "of another run" == there.connection.read_text()
-    assert [] == posts(fake)
 
 
 def test_a_run_that_cannot_be_started_leaves_no_file(there: Home, fake: FakeKube) -> None:
@@ -174,10 +150,3 @@ def test_printed(there: Home, fake: FakeKube, file: str | None) -> None:
         kept: dict[str, Any] = json.loads((there.folder / file).read_text())
         secret = base64.b64decode(made["Secret", "first-status"]["data"]["ca.crt"]).decode()
         assert secret == kept["ca_cert"]
-
-
-def test_a_connection_file_without_access_from_outside(there: Home) -> None:
-    code, _, err = start(there, "--connection", "kept.json")
-
-    assert 2 == code
-    assert "--connection requires --expose" in err

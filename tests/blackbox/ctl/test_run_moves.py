@@ -39,46 +39,35 @@ def fail_job(fake: FakeKube, namespace: str) -> None:
     fake.store.update("Job", namespace, "nightly", lambda job: job | end)
 
 
-@pytest.mark.parametrize("namespace", ["default", OWN])
-@pytest.mark.parametrize("kind", ["Job", ""])
-def test_a_bare_name_is_the_run(at_home: Home, fake: FakeKube, kind: str, namespace: str) -> None:
-    """Not a Job, not even the aggregator's own."""
-    add_run(fake, kind, namespace)
-    found = at_home.run("wait", "nightly", "--timeout", "0s")
-
-    assert (3, "", WAITED) == found
-
-
-def test_its_pod_comes(at_home: Home, fake: FakeKube) -> None:
-    """The run is waited for, to its end."""
-    add_run(fake, "Job", "default")
-    with at_home.started("wait", "nightly", "-o", "name") as waiting:
-        assert waiting.stderr is not None
-        told = waiting.stderr.readline().decode()
-        add_aggregator(
-            fake,
-            "complete",
-            plugin("disk", status="complete", verdict="passed"),
-            launched="nightly",
-            run={"run": "nightly", "status": "complete", "final": True},
-        )
-        out, _ = waiting.communicate(timeout=60)
-
-    assert (f"{NO_POD}; waiting\n", 0, b"disk/global\n") == (told, waiting.returncode, out)
-
-
-@pytest.mark.parametrize("namespace", ["default", OWN])
-@pytest.mark.parametrize(
-    "words", [("wait", "run/nightly"), ("wait", "nightly"), ("watch", "nightly")]
+PLACES = pytest.mark.parametrize(
+    ("namespace", "where"), [("default", ()), (OWN, ()), ("elsewhere", ("-A",))]
 )
+"""Where a run is, and how it is found there."""
+
+
+@PLACES
+@pytest.mark.parametrize("kind", ["Job", ""])
+@pytest.mark.parametrize("name", ["nightly", "run/nightly"])
+def test_a_bare_name_is_the_run(
+    at_home: Home, fake: FakeKube, kind: str, name: str, namespace: str, where: tuple[str, ...]
+) -> None:
+    """Not a Job, not even the aggregator's own; `status` says what `runs` does."""
+    add_run(fake, kind, namespace)
+
+    assert (3, "", WAITED) == at_home.run("wait", *where, name, "--timeout", "0s")
+    assert (4, "", f"{NO_POD}\n") == at_home.run("status", *where, "nightly")
+
+
+@PLACES
+@pytest.mark.parametrize("words", ["wait run/nightly", "wait nightly", "watch nightly"])
 def test_a_job_that_ended_with_its_pod_before_anybody_looked(
-    at_home: Home, fake: FakeKube, words: tuple[str, ...], namespace: str
+    at_home: Home, fake: FakeKube, words: str, namespace: str, where: tuple[str, ...]
 ) -> None:
     """No Pod will come, and nobody has to have seen one to learn that."""
     add_run(fake, "Job", namespace)
     fail_job(fake, namespace)
 
-    assert (4, "", ENDED) == at_home.run(*words)
+    assert (4, "", ENDED) == at_home.run(*words.split(), *where)
 
 
 def test_an_ended_job_of_that_name_that_is_not_the_runs(at_home: Home, fake: FakeKube) -> None:
@@ -88,13 +77,6 @@ def test_an_ended_job_of_that_name_that_is_not_the_runs(at_home: Home, fake: Fak
     fail_job(fake, "default")
 
     assert (3, "", WAITED) == at_home.run("wait", "run/nightly", "--timeout", "0s")
-
-
-def test_its_status(at_home: Home, fake: FakeKube) -> None:
-    """4, in the words of `runs`."""
-    add_run(fake, "Job", "default")
-
-    assert (4, "", f"{NO_POD}\n") == at_home.run("status", "nightly")
 
 
 @pytest.mark.parametrize("options", [(), ("-n", "default")])
@@ -128,26 +110,6 @@ class TestInAllNamespaces:
     """`-A`."""
 
     PLACE = "elsewhere"
-
-    @pytest.mark.parametrize("name", ["nightly", "run/nightly"])
-    @pytest.mark.parametrize("kind", ["Job", ""])
-    def test_it_is_waited_for(self, at_home: Home, fake: FakeKube, kind: str, name: str) -> None:
-        """A bare name is the run: -A is for nothing else."""
-        add_run(fake, kind, self.PLACE)
-
-        assert (3, "", WAITED) == at_home.run("wait", "-A", name, "--timeout", "0s")
-
-    def test_its_status(self, at_home: Home, fake: FakeKube) -> None:
-        add_run(fake, "Job", self.PLACE)
-
-        assert (4, "", f"{NO_POD}\n") == at_home.run("status", "-A", "nightly")
-
-    def test_a_job_that_ended_with_its_pod(self, at_home: Home, fake: FakeKube) -> None:
-        """No Pod will come."""
-        add_run(fake, "Job", self.PLACE)
-        fail_job(fake, self.PLACE)
-
-        assert (4, "", ENDED) == at_home.run("wait", "-A", "nightly")
 
     def test_of_two_the_newer(self, at_home: Home, fake: FakeKube) -> None:
         """As of two Pods."""

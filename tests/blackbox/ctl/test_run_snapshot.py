@@ -1,11 +1,8 @@
 """`status-ctl run --plugin cluster-snapshot`: its account, its rights, and their end."""
 
-import json
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
-import yaml
 
 from tests.blackbox.ctl.cluster import kubeconfig
 from tests.blackbox.ctl.launched import Controllers, shown
@@ -57,28 +54,6 @@ def pairs(namespace: str, *, cluster: bool = True) -> list[str]:
     return [*wide, *inside]
 
 
-def printed(at_home: Home, *more: str) -> dict[str, Any]:
-    """Return what would be created, by kind and name."""
-    code, out, err = run(at_home, "--dry-run", *more)
-    assert 0 == code, err
-    return {f"{d['kind']}/{d['metadata']['name']}": d for d in yaml.safe_load_all(out)}
-
-
-@pytest.mark.parametrize("given", [False, True])
-def test_where_the_cluster_gives_pods_their_users(
-    at_home: Home, fake: FakeKube, given: bool
-) -> None:
-    """OpenShift refuses a user and a group that are not of the namespace's range."""
-    if given:
-        name, plural = "SecurityContextConstraints", "securitycontextconstraints"
-        fake.offered.serve(Kind(name, "security.openshift.io", plural, namespaced=False), [])
-    found = json.loads(printed(at_home)["ConfigMap/first"]["data"]["launch.json"])
-    said = found["plugins"][0]["spec"]["template"]["spec"]["securityContext"]
-
-    fixed = [] if given else ["fsGroup", "runAsGroup", "runAsUser"]
-    assert sorted([*fixed, "runAsNonRoot", "seccompProfile"]) == sorted(said)
-
-
 def test_its_rights_come_and_go_with_the_run(
     at_home: Home, fake: FakeKube, controllers: Controllers
 ) -> None:
@@ -127,37 +102,6 @@ def test_rights_in_chosen_namespaces_come_and_go_with_the_run(
     assert "namespaced resources in namespaces team-a, team-b only, and " in err
 
 
-def test_of_chosen_namespaces_the_cluster_role_has_nothing(at_home: Home, fake: FakeKube) -> None:
-    """Only what belongs to no namespace, and whether these are there."""
-    spaces(fake, "team-a")
-    wished = [f"{OPTION}{each}" for each in ("SECRETS=metadata", "POD_LOGS=true")]
-    made = printed(at_home, f"{OPTION}NAMESPACES=team-a", *wished)
-    only = printed(at_home, f"{OPTION}NAMESPACES=team-a", f"{OPTION}RESOURCES=pods")
-    name = CLUSTER_WIDE
-    wide, inside = (made[f"{kind}/{name}"]["rules"] for kind in ("ClusterRole", "Role"))
-    binding = made[f"RoleBinding/{name}"]
-
-    assert {"nodes", "namespaces", "clusterroles"} <= {
-        r for rule in wide for r in rule["resources"]
-    }
-    assert {"secrets", "pods", "pods/log", "configmaps"}.isdisjoint(
-        each for rule in wide for each in rule["resources"]
-    )
-    assert ["team-a"] == wide[-1]["resourceNames"]
-    assert {"secrets", "pods/log"} <= {each for rule in inside for each in rule["resources"]}
-    assert ("team-a", "Role", "first-snapshot", "status-reporter-first") == (
-        binding["metadata"]["namespace"],
-        binding["roleRef"]["kind"],
-        binding["subjects"][0]["name"],
-        binding["subjects"][0]["namespace"],
-    )
-    assert not [each for each in only if each.startswith("ClusterRole")]
-    assert ["*,team-a", "team-a"] == [
-        each["ConfigMap/first"]["metadata"]["annotations"]["status-reporter.io/elsewhere"]
-        for each in (made, only)
-    ]
-
-
 def test_a_chosen_namespace_that_is_not_there(at_home: Home, fake: FakeKube) -> None:
     """Each is named, before anything exists. The run's own will be there."""
     going = {"name": "team-b", "deletionTimestamp": "2030-01-01T12:00:00Z"}
@@ -186,47 +130,12 @@ def test_a_chosen_namespace_that_nobody_may_look_at(
     assert [] == granted(fake)
 
 
-def test_each_resource_is_named_and_secrets_are_not(at_home: Home) -> None:
-    """The aggregator's Role has nothing of it; the plugin's Pod has the account."""
-    made = printed(at_home)
-    rules = made[f"ClusterRole/{CLUSTER_WIDE}"]["rules"]
-    named = {
-        (group, each) for rule in rules for group in rule["apiGroups"] for each in rule["resources"]
-    }
-    launch = json.loads(made["ConfigMap/first"]["data"]["launch.json"])
-    (definition,) = launch["plugins"]
-
-    assert named >= {("", "pods"), ("metrics.k8s.io", "pods"), ("apps", "deployments")}
-    assert not any(each in {"*", "secrets"} for pair in named for each in pair)
-    assert [["list"]] == [list(each) for each in {tuple(rule["verbs"]) for rule in rules}]
-    assert ("first-snapshot", "cluster-snapshot") == (
-        definition["spec"]["template"]["spec"]["serviceAccountName"],
-        launch["snapshot"],
-    )
-
-
-def test_more_is_granted_only_where_it_is_asked_for_and_said(
-    at_home: Home, fake: FakeKube, controllers: Controllers
-) -> None:
-    """Each with what it means."""
-    wished = [f"{OPTION}SECRETS=metadata", f"{OPTION}KUBELET=true", f"{OPTION}POD_LOGS=true"]
-    made = printed(at_home, *wished)
-    rules = made[f"ClusterRole/{CLUSTER_WIDE}"]["rules"]
-    named = {each for rule in rules for each in rule["resources"]}
-    fake.fail(Answer(403), method="POST", path="/configmaps")
-    _, _, err = run(at_home, *wished)
-
-    assert named >= {"secrets", "nodes/proxy", "pods/log"}
-    assert all(words in err for words in ("reading their values", "runs commands in the Pods"))
-
-
-@pytest.mark.parametrize("wished", [f"{OPTION}SECRETS=all", f"{OPTION}SECRET=metadata"])
-def test_a_wrong_wish_is_a_usage_error(at_home: Home, fake: FakeKube, wished: str) -> None:
+def test_a_wrong_wish_is_a_usage_error(at_home: Home, fake: FakeKube) -> None:
     """Before anything exists."""
-    code, _, err = run(at_home, wished)
+    code, _, err = run(at_home, f"{OPTION}SECRETS=all")
 
     assert 2 == code
-    assert wished.removeprefix("--plugin-env=").partition("=")[0] in err
+    assert "cluster-snapshot.SNAPSHOT_SECRETS" in err
     assert not fake.requests("POST")
 
 

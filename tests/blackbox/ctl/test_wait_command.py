@@ -6,11 +6,9 @@ import json
 
 import pytest
 
-from tests.blackbox.ctl.cluster import add_aggregator, plugin
 from tests.blackbox.ctl.scripted import Home, Scripted, entry, interrupt, run_status
-from tests.fakekube import FakeKube, Rule
 from tests.http_server import Connection, HttpServer, Request
-from tests.scripted_server import Say, Silence
+from tests.scripted_server import Say
 
 RUNNING = run_status("running", entry("e2e"), entry("sysd", "node1"))
 EARLY = run_status("failed", entry("e2e"), entry("sysd", "node1", "failed"))
@@ -187,14 +185,6 @@ class TestEnds:
         assert 3 == code
         assert "timed out; waiting" in err
 
-    def test_an_aggregator_that_does_not_answer(self, home: Home) -> None:
-        """3: its time is not longer for that."""
-        with Scripted(status=Silence()) as server:
-            code, _, err = home.run("wait", "--url", server.url, "--timeout", "1s")
-
-        assert 3 == code
-        assert "timed out" in err
-
 
 class TestTrouble:
     """What it does not give up for."""
@@ -222,13 +212,6 @@ class TestTrouble:
 
         assert (4, "") == (code, out)
         assert "for others (forbidden)" in err
-
-    def test_nothing_to_ask(self, home: Home) -> None:
-        """4 with the same advice as `status`."""
-        code, out, err = home.run("wait")
-
-        assert (4, "") == (code, out)
-        assert "status-ctl wait -n NAMESPACE" in err
 
     @pytest.mark.parametrize(
         "wrong", [["--timeout", "soon"], ["--timeout", "-5"], ["--for"], ["--fail"]], ids=" ".join
@@ -269,13 +252,6 @@ class TestTerminal:
         assert 130 == code
         assert out.endswith("\r\x1b[K")
 
-    def test_no_bar_in_a_pipe(self, home: Home) -> None:
-        """Nothing but data."""
-        with Scripted(status=replies(RUNNING, PASSED)) as server:
-            code, out, err = home.run("wait", "--url", server.url, "-o", "name")
-
-        assert (0, "e2e/global\n", "") == (code, out, err)
-
     def test_the_phases_of_the_end(self, home: Home) -> None:
         """In a pipe each is told once; on a terminal it stands beside the bar."""
         removing, packing = (
@@ -291,32 +267,3 @@ class TestTerminal:
         assert "status-ctl: removing the plugins\nstatus-ctl: finishing\n" == err
         assert "1 of 1 done (100%), removing the plugins, run" in shown
         assert "status-ctl: removing" not in shown
-
-
-class TestCluster:
-    """Through the annotation."""
-
-    @pytest.mark.parametrize(("status", "code"), [("complete", 0), ("failed", 1)])
-    def test_the_end(self, at_home: Home, fake: FakeKube, status: str, code: int) -> None:
-        """K-table: `complete` is 0, `failed` 1."""
-        add_aggregator(fake, status, plugin("e2e", status=status))
-
-        assert (code, "e2e/global\n", "") == at_home.run("wait", "-o", "name")
-
-    def test_a_pod_that_comes_late(self, at_home: Home, fake: FakeKube) -> None:
-        """It need not be there yet."""
-        with at_home.started("wait", "-o", "name") as process:
-            fake.wait_for(lambda: fake.requests("GET", "/pods/sonobuoy"))
-            add_aggregator(fake, "complete", plugin("e2e", status="complete"))
-            out, err = process.communicate(timeout=30)
-
-        assert (0, b"e2e/global\n") == (process.returncode, out)
-        assert b"no aggregator found in namespace 'default'; waiting" in err
-
-    def test_forbidden_ends_it(self, at_home: Home, fake: FakeKube) -> None:
-        """4 at once."""
-        fake.tokens.roles["person"] = (Rule(("get",), ("jobs",)),)
-        code, out, err = at_home.run("wait")
-
-        assert (4, "") == (code, out)
-        assert "(forbidden)" in err

@@ -9,7 +9,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Self
 
@@ -27,13 +27,13 @@ from tests.blackbox.soak.making import LABEL, PRODUCT_ENV, STATUS_CTL, Made
 from tests.blackbox.soak.model import (
     INVALID,
     NEVER,
+    OLD,
     AdapterRun,
     Attempt,
     Verdict,
     Written,
     exit_code,
     finals,
-    old,
     owes,
     reaped,
 )
@@ -236,18 +236,20 @@ class Jobs:
             shown, pod = run.history(), run.pod()
             if run.ended():
                 return True
-            if not shown or not STAYS & {life.end for life in plan.lives}:
+            if not STAYS & {life.end for life in plan.lives}:
                 return False
-            if run.pods()[-1][-1].gone:
+            if not run.pods() or run.pods()[-1][-1].gone:
                 return False  # another one comes, or the Job's end
+            # A classic reporter that was killed is not started again, and the adapter stays.
+            hits = {hit.kind for hit in self._hits[pod["metadata"]["name"]]}
+            if "terminated" in state(pod, REPORTER) and hits & {"kill", "term"}:
+                return True
+            if not shown:
+                return False
             said = shown[-1]
             # A result may be replaced by a later run's for as long as there may be one.
             last = said.final or (said.note["rule"] == "R" and plan.policy == "OnFailure")
-            if last and said.note["attempt"]["pod"] == pod["metadata"]["name"]:
-                return True
-            # A classic reporter that was killed is not started again, and the adapter stays.
-            hits = {hit.kind for hit in self._hits[pod["metadata"]["name"]]}
-            return "terminated" in state(pod, REPORTER) and bool(hits & {"kill", "term"})
+            return bool(last and said.note["attempt"]["pod"] == pod["metadata"]["name"])
 
         end = time.monotonic() + END_SECONDS
         while True:
@@ -294,10 +296,11 @@ class Jobs:
         check_shown(shown)
         check_events(found["items"], shown)
         pods = run.pods()
+        attempts = [self._attempt(plan, run, seen) for seen in pods]
         for place, seen in enumerate(pods):
             name, last = seen[-1].object["metadata"]["name"], place == len(pods) - 1
             own = [each for each in shown if each.note["attempt"]["pod"] == name]
-            attempt = self._attempt(plan, run, seen)
+            attempt = replace(attempts[place], others=_others(plan, attempts, place))
             try:
                 self._judge_verdicts(plan, attempt, own, must=last and run.ended())
                 self._judge_ends(plan, run, attempt, own, seen[-1].object, last=last)
@@ -311,7 +314,7 @@ class Jobs:
         self, plan: Plan, attempt: Attempt, own: list[Shown], *, must: bool
     ) -> None:
         written = {each.verdict: each.begun for run in attempt.runs for each in run.writes}
-        written |= dict.fromkeys(old(plan, attempt), 0.0)
+        written |= dict.fromkeys(attempt.others, 0.0)
         for each in own:
             verdict = each.condition["status"], each.reason
             if each.note["rule"] == "R" and written.get(verdict, NEVER) > each.at + 1:
@@ -378,7 +381,9 @@ class Jobs:
         further = max(0, len({each.reason for each in own}) - 2)
         progress = int((seen[-1].at - attempt.created) / 30) + 1
         budget = REQUESTS + REQUESTS_FURTHER * further + REQUESTS_CONFLICT * conflicts
-        budget += REQUESTS_FAULT * len(attempt.downs)
+        # What was answered and then cut off is asked again, and counts twice.
+        cut = sum(each.kind == "cut" for each in faults)
+        budget += REQUESTS_FAULT * (len(attempt.downs) + cut)
         if any(life.progress == "good" for life in plan.lives):
             budget += progress
         stopping = LAST_LOOK_SECONDS * sum(hit.kind == "term" for hit in self._hits[name])
@@ -425,6 +430,19 @@ class Jobs:
             delayed=held + (10.0 if plan.role == "go" else 0.0),
             refused=not REFUSALS.isdisjoint(each.kind for each in faults),
         )
+
+
+def _others(plan: Plan, attempts: list[Attempt], place: int) -> frozenset[Verdict]:
+    """What others have left at the path, or write there, and this attempt takes for its own."""
+    said = [
+        {each.verdict for run in attempt.runs for each in run.writes} - {INVALID}
+        for attempt in attempts
+    ]
+    found = {OLD} if plan.volume == "claim with an old result" else set[Verdict]()
+    found = found.union(*said[:place]) if attempts[place].refused else set()
+    if attempts[place].removed is not None:  # the next Pod comes meanwhile
+        found = found.union(*said[place + 1 :])
+    return frozenset() if plan.volume == "emptyDir" else frozenset(found)
 
 
 def _adapter_runs(lines: list[str], versions: list[Object]) -> Iterator[AdapterRun]:

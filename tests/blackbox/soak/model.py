@@ -71,6 +71,7 @@ class Attempt:
     backoffLimit. `downs`: when the reporter or what it needs was away. `delayed`: seconds
     for which the reporter, its API server or its kubelet may have stood still. `refused`: the API
     server has refused the Pod for a while; then any file counts, also one that was there before.
+    `others`: results of other Pods and Jobs at its path that count.
     """
 
     created: float
@@ -84,6 +85,7 @@ class Attempt:
     downs: tuple[tuple[float, float], ...]
     delayed: float
     refused: bool = False
+    others: frozenset[Verdict] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,7 @@ class _File:
 
 def finals(plan: Plan, attempt: Attempt) -> set[Verdict]:
     """The final verdicts that this attempt's reporter may write."""
-    removals = _removals(attempt) | old(plan, attempt)
+    removals = _removals(attempt) | attempt.others
     if plan.trouble:
         early = attempt.delayed or plan.trouble == "command"
         return {TROUBLES[plan.trouble], *(removals if early else ())}
@@ -110,7 +112,7 @@ def finals(plan: Plan, attempt: Attempt) -> set[Verdict]:
         return removals or {INTERRUPTED, EVICTED, TIMEOUT}
     over = attempt.runs[0].began + plan.wait
     late = NEAR + attempt.delayed
-    allowed = old(plan, attempt)
+    allowed = attempt.others
     # After a removal the run before the last counts, where the last did not end by itself.
     for run in attempt.runs[-2:] if attempt.removed is not None else attempt.runs[-1:]:
         allowed |= _of_run(plan, attempt, run, over)
@@ -120,18 +122,17 @@ def finals(plan: Plan, attempt: Attempt) -> set[Verdict]:
     return allowed
 
 
-def old(plan: Plan, attempt: Attempt) -> set[Verdict]:
-    """What another Job has left at the path, where it counts."""
-    return {OLD} if attempt.refused and plan.volume == "claim with an old result" else set()
-
-
 def owes(attempt: Attempt) -> bool:
     """Whether its reporter was there to see the end, and so had to write a final verdict."""
     removed = attempt.removed if attempt.removed is not None else NEVER
     if removed <= attempt.up + STARTED:
         return False
-    ended = attempt.runs[-1].ended if attempt.runs else None
+    # Of a Pod that its Job has thrown away the adapter might have run again until then.
+    again = attempt.thrown and removed < NEVER
+    ended = attempt.runs[-1].ended if attempt.runs and not again else None
     end = min(removed, ended if ended is not None else NEVER)
+    if end == NEVER and not attempt.runs:
+        return not any(until >= attempt.up for _, until in attempt.downs)
     if end in (NEVER, removed):
         # An adapter that is asked to end may be heard until just before the kill.
         return not any(
@@ -153,14 +154,13 @@ def owes(attempt: Attempt) -> bool:
 
 def reaped(plan: Plan, attempt: Attempt, shown: set[Verdict]) -> set[Verdict]:
     """The final verdicts that the reaper may write for it, where others were shown before."""
-    valid = {each.verdict for run in attempt.runs for each in run.writes} - {INVALID}
+    written = {each.verdict for run in attempt.runs for each in run.writes} | attempt.others
     proven = {MEMORY} if any(run.out_of_memory for run in attempt.runs) else set()
     if plan.trouble:
         proven = {TROUBLES[plan.trouble]}
     if attempt.deadline < NEVER:
         proven |= {TIMEOUT}
-    valid |= old(plan, attempt)
-    return {INTERRUPTED} | proven | (_removals(attempt) & {EVICTED}) | (shown & valid)
+    return {INTERRUPTED} | proven | (_removals(attempt) & {EVICTED}) | (shown & written - {INVALID})
 
 
 def exit_code(plan: Plan, rule: str, status: str) -> int:

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import threading
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -417,11 +418,14 @@ def test_a_plugin_with_little_does_not_wait_for_those_with_much(tmp_path: Path) 
 
 
 class Slow(Judge):
-    """Five results are all that it reads of a plugin."""
+    """Five results are all that it reads of a plugin, whichever of two comes first."""
+
+    paying = threading.Lock()
 
     def judge(self, *words: Any, budget: Budget, **options: Any) -> Judgement:
-        found = super().judge(*words, budget=budget, **options)
-        budget.seconds -= 24
+        with self.paying:
+            found = super().judge(*words, budget=budget, **options)
+            budget.seconds -= 24
         return found
 
 
@@ -434,16 +438,16 @@ def test_what_a_budget_has_no_room_for_is_unknown(tmp_path: Path) -> None:
         async with judging(here, MANY, Slow()):
             found = await judged(here, *MANY.keys)
         unread = ("unknown", "JudgingBudgetUsedUp", "judging budget used up", {"unknown": 1})
-        assert [("passed", "", "", {"passed": 1})] * 5 + [unread] * 3 == [
-            said(record) for record in found[:8]
-        ]
+        assert [("passed", "", "", {"passed": 1})] * 5 + [unread] * 3 == sorted(
+            map(said, found[:8]), key=lambda words: words[0]
+        )
         assert "passed" == found[8].verdict
         await here.store.advance_run(Phase.POST_PROCESSING)
         await here.finish.package(here.store.snapshot())
 
     done = play(tmp_path, story, plan=MANY)
     errors = [node["items"][0]["meta"].get("error") for node in listed(done, "many")["items"]]
-    assert [None] * 5 + ["judging budget used up"] * 3 == errors
+    assert [None] * 5 + ["judging budget used up"] * 3 == sorted(errors, key=bool)
 
 
 def test_what_the_budget_of_packing_has_no_room_for(tmp_path: Path, monkeypatch) -> None:

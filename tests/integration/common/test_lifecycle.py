@@ -176,13 +176,6 @@ def test_others_may_wait_in_their_own_way(wake):
     assert [] == select.select([wake], [], [], 0)[0]
 
 
-def test_a_wake_during_the_work_ends_the_next_wait(wake):
-    """Nothing that happens between two waits is slept over."""
-    wake.wake()
-
-    assert wake.wait(None) is None
-
-
 def test_descriptors_end_a_wait_and_are_named(wake):
     """An inotify descriptor can be waited for together with wakes."""
     ours, theirs = socket.socketpair()

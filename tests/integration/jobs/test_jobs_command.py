@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from tests import verdicts
-from tests.blackbox.ctl.scripted import Home, interrupted
+from tests.blackbox.ctl.scripted import Home
 from tests.fakekube import FakeKube, make_job
 from tests.verdicts import with_verdicts
 
@@ -101,17 +101,6 @@ def test_none(at_home: Home) -> None:
     assert '"items": []' in at_home.run("jobs", "-o", "json")[1]
 
 
-@pytest.mark.parametrize("count", [300, pytest.param(2000, marks=pytest.mark.long)])
-def test_many_jobs(at_home: Home, fake: FakeKube, count: int) -> None:
-    """Page by page, one row each."""
-    for number in range(count):
-        fake.create_job(with_verdicts(verdicts.TIMEOUT, name=f"job-{number:04}", uid=str(number)))
-    code, out, _ = at_home.run("jobs", "-o", "name")
-
-    assert (0, count) == (code, len(set(out.split())))
-    assert count // 100 == len(fake.requests("GET", "/jobs"))
-
-
 @pytest.mark.parametrize("trouble", ["forbidden", "unreachable"])
 def test_cannot_tell(at_home: Home, fake: FakeKube, trouble: str) -> None:
     """4."""
@@ -121,14 +110,3 @@ def test_cannot_tell(at_home: Home, fake: FakeKube, trouble: str) -> None:
 
     assert (4, "") == (code, out)
     assert 1 == len(err.splitlines())
-
-
-@pytest.mark.parametrize("words", [["x"], ["-o", "xml"], ["-n"]])
-def test_usage(home: Home, words: list[str]) -> None:
-    """2."""
-    assert 2 == home.run("jobs", *words)[0]
-
-
-def test_ctrl_c(at_home: Home, fake: FakeKube) -> None:
-    """130 at once, with a server that does not answer."""
-    assert (130, b"", b"") == interrupted(at_home, fake, "jobs")

@@ -167,15 +167,6 @@ def test_a_document_that_is_too_large(fake: FakeKube, api: KubeApi) -> None:
     assert api.server_version().startswith("v1.")
 
 
-def test_rights_are_those_of_the_token(fake: FakeKube, tmp_path: Path) -> None:
-    """A kubeconfig of somebody without any."""
-    path = kubeconfig(tmp_path / "config", fake, token=fake.token("nothing"))
-    api, _ = KubeApi.from_kubeconfig(str(path))
-    with pytest.raises(Forbidden):
-        list(api.list_all("Job", "default"))
-    api.close()
-
-
 def test_a_kubeconfig_that_skips_verification_works(
     fake: FakeKube, tmp_path: Path, recwarn: pytest.WarningsRecorder
 ) -> None:

@@ -13,7 +13,6 @@ from reporter.errors import (
     Forbidden,
     InvalidRequest,
     NotFound,
-    TooLarge,
     Unavailable,
 )
 from reporter.kube.api import WARN, KubeApi
@@ -152,19 +151,6 @@ def test_a_list_and_a_watch_from_there(api: KubeApi, fake: FakeKube) -> None:
     assert ("ADDED", "two") == (event, found["metadata"]["name"])
 
 
-def test_a_list_in_pages_and_of_one_name(api: KubeApi, fake: FakeKube) -> None:
-    """`more` leads on."""
-    for name in "abc":
-        api.create("Secret", "default", {"metadata": {"name": name}})
-    first = api.list_page("Secret", "default", limit=2)
-    second = api.list_page("Secret", "default", limit=2, more=first.more)
-    (named,) = api.list_page("Secret", "default", field_selector="metadata.name=b").items
-
-    assert ["a", "b", "c"] == [one["metadata"]["name"] for one in first.items + second.items]
-    assert "" == second.more
-    assert "b" == named["metadata"]["name"]
-
-
 def test_a_list_of_large_objects(api: KubeApi, fake: FakeKube) -> None:
     """The pages get smaller until one fits, and larger again; one object alone may be larger."""
     sizes = [9_000_000, *[1_450_000] * 5, *[10] * 150]
@@ -181,16 +167,6 @@ def test_a_list_of_large_objects(api: KubeApi, fake: FakeKube) -> None:
     assert ["100", "50", "25", "12", "6", "3", "1"] == limits[:7]
     assert "100" == limits[-1]
     assert len(limits) < 20
-
-
-def test_an_object_that_nothing_may_be_as_large_as(api: KubeApi, fake: FakeKube) -> None:
-    """No outage, and no end of memory either."""
-    fake.create_job(make_job())
-    annotations = {"a": "x" * 17_000_000}
-    fake.update_job("validate", lambda job: job["metadata"].update(annotations=annotations))
-
-    with pytest.raises(TooLarge):
-        list(api.list_all("Job", None))
 
 
 @pytest.fixture

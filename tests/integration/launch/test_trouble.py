@@ -78,13 +78,16 @@ def two(tmp_path: Path) -> Iterator[World]:
 
 @on_loop
 async def test_a_strangers_secret_survives_a_restart(one: World) -> None:
-    """The next process does not know that it was refused, and removes what may be its own."""
+    """L6: the entry has failed and says so; the next process does not know that it was refused."""
     one.fake.store.create("Secret", {"metadata": {"name": CHECK_JOB}, "data": {"a": "Yg=="}})
     async with one.begun():
-        await one.until(lambda: one.entry(CHECK).terminal)
+        record = await one.until(lambda: one.entry(CHECK).record)
+        assert Cause.START_FAILED is record.cause
+        assert f"Secret {CHECK_JOB} exists already" in record.text
     async with one.begun():
         await one.until(lambda: one.launcher.through)
-    assert [CHECK_JOB] == one.names("Secret")
+    assert {"a": "Yg=="} == one.fake.store.get("Secret", "default", CHECK_JOB)["data"]
+    assert [] == one.made("Job")
 
 
 @on_loop

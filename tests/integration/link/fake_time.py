@@ -3,6 +3,8 @@
 import math
 from collections.abc import Callable
 
+FOR_EVER = 10_000.0
+
 
 class FakeTime:
     """Clock, stop event and sleep in one; `waits` lists what was waited for.
@@ -28,6 +30,11 @@ class FakeTime:
     def at(self, elapsed: float, do: Callable[[], object]) -> None:
         """Do something when so many seconds have passed."""
         self._plans.append((elapsed, do))
+        self._plans.sort(key=lambda plan: plan[0])
+
+    def stop(self) -> None:
+        """Do what a SIGTERM does."""
+        self.stop_at = self.elapsed
 
     def is_set(self) -> bool:
         """The stop event."""
@@ -35,17 +42,20 @@ class FakeTime:
 
     def wait(self, timeout: float) -> bool:
         """Wait on the stop event."""
-        self._pass(min(timeout, max(0.0, self.stop_at - self.elapsed)))
+        self._pass(min(timeout, max(0.0, self.stop_at - self.elapsed)), self.is_set)
         return self.is_set()
 
     def sleep(self, seconds: float) -> None:
         """Wait for no event."""
-        self._pass(seconds)
+        self._pass(seconds, lambda: False)
 
-    def _pass(self, seconds: float) -> None:
+    def _pass(self, seconds: float, over: Callable[[], bool]) -> None:
         self.waits.append(seconds)
-        self.now += seconds
-        due = [plan for plan in self._plans if plan[0] <= self.elapsed]
-        self._plans = [plan for plan in self._plans if plan not in due]
-        for _, do in due:
+        end = self.now + seconds
+        assert end - self.start < FOR_EVER
+        while not over() and self._plans and self._plans[0][0] <= end - self.start:
+            when, do = self._plans.pop(0)
+            self.now = max(self.now, self.start + when)
             do()
+        if not over():
+            self.now = end

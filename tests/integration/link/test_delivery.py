@@ -35,9 +35,9 @@ class SecondPass(io.FileIO):
 
 
 def test_request_as_the_contract_wants_it(connect):
-    """One PUT with type, name, length and digest, streamed with a length and not chunked."""
+    """W2: one PUT with type, name, length and digest, not chunked; names are quoted once."""
     with Scripted() as server:
-        delivery = connect(server.config()).put_result(RESULT)
+        delivery = connect(server.config(node="node 1%")).put_result(RESULT)
         (request,) = server.heard(1)
     assert (Outcome.ACCEPTED, 200, 1, SHA) == (
         delivery.outcome,
@@ -45,7 +45,7 @@ def test_request_as_the_contract_wants_it(connect):
         delivery.attempts,
         delivery.digest,
     )
-    assert ("PUT", "/api/v1/results/global/e2e", DATA) == (
+    assert ("PUT", "/api/v1/results/by-node/node%201%25/e2e", DATA) == (
         request.method,
         request.target,
         request.body,
@@ -57,13 +57,6 @@ def test_request_as_the_contract_wants_it(connect):
         "content-digest": digest_header(SHA),
     }.items() <= request.headers.items()
     assert not {"transfer-encoding", "expect", "content-encoding"} & request.headers.keys()
-
-
-def test_w2_node_in_the_path(connect):
-    """W2: by-node for the worker of a node, quoted once."""
-    with Scripted() as server:
-        connect(server.config(node="node 1%")).put_result(RESULT)
-        assert "/api/v1/results/by-node/node%201%25/e2e" == server.heard(1)[0].target
 
 
 @pytest.mark.parametrize(
@@ -84,13 +77,6 @@ def test_w5_answers(connect, acts, outcome, attempts):
         assert (outcome, attempts) == (delivery.outcome, delivery.attempts)
         assert attempts == len(server.requests)
     assert all(request.method == "PUT" for request in server.requests)
-
-
-def test_w5_retry_after_is_waited(connect, fake_time):
-    """W5: seven seconds at least, though the back-off is one; and up to half of that more."""
-    with Scripted(results=[Say(503, headers={"Retry-After": "7"}), Say()]) as server:
-        assert connect(server.config()).put_result(RESULT).delivered
-    assert 7.0 <= fake_time.elapsed <= 10.5
 
 
 BUSY = Say(503, headers={"Retry-After": "5", "Result-Busy": "true"})
@@ -120,24 +106,6 @@ def test_a_result_that_waited_its_turn_outlives_the_aggregators_restart(
         source = ResultSource("a.json", lambda: Waiting(path))
         delivery = connect(server.config()).put_result(source)
     assert (Outcome.ACCEPTED, 3) == (delivery.outcome, delivery.attempts)
-
-
-def test_after_a_busy_aggregator_the_window_is_what_it_was(connect, fake_time):
-    """Ten busy answers, then refusals: 120 s from the first of those."""
-    with Scripted(results=[*[BUSY] * 10, Say(500)]) as server:
-        delivery = connect(server.config()).put_result(RESULT)
-    assert (Outcome.GAVE_UP, 500) == (delivery.outcome, delivery.status)
-    busy = sum(fake_time.waits[:10])
-    assert pytest.approx(busy + 120.0) == fake_time.elapsed
-
-
-def test_an_end_ends_a_wait_for_a_busy_aggregator(connect, fake_time):
-    """The caller's time is the caller's: a Pod has to end."""
-    with Scripted(results=[BUSY]) as server:
-        end = fake_time.start + 30.0
-        delivery = connect(server.config(), ends=lambda: end).put_result(RESULT)
-    assert (Outcome.GAVE_UP, 503) == (delivery.outcome, delivery.status)
-    assert fake_time.elapsed <= 30.0
 
 
 def test_w5_refusals_end_with_the_window(connect, fake_time, events):
@@ -171,23 +139,20 @@ def test_w6_aggregator_never_comes(connect, fake_time):
     assert 15.0 >= max(fake_time.waits)
 
 
-def test_duplicate_of_another_result_is_told(connect, events):
-    """Success it is, but somebody should know."""
-    held = hashlib.sha256(b"other").hexdigest()
-    acts = [Say(409, headers={"Result-Digest": digest_header(held)})]
-    with Scripted(results=acts) as server:
-        delivery = connect(server.config()).put_result(RESULT)
-    assert (True, held) == (delivery.delivered, delivery.held)
-    assert [("another_result_held", {"ours": SHA, "held": held})] == events
+OTHER = hashlib.sha256(b"other").hexdigest()
 
 
-def test_own_duplicate_is_silent(connect, events):
-    """Our first try had arrived after all."""
-    acts = [Silence(), Say(409, headers={"Result-Digest": digest_header(SHA)})]
+@pytest.mark.parametrize(
+    ("held", "told"), [(SHA, []), (OTHER, [("another_result_held", {"ours": SHA, "held": OTHER})])]
+)
+def test_duplicate_of_another_result_is_told(connect, events, held, told):
+    """Success it is, but somebody should know; our own may have arrived at the first try."""
+    acts = [Silence(), Say(409, headers={"Result-Digest": digest_header(held)})]
     with Scripted(results=acts) as server:
         delivery = connect(server.config(), limits=HASTY).put_result(RESULT)
-    assert (Outcome.DUPLICATE, 2) == (delivery.outcome, delivery.attempts)
-    assert ["retry"] == [name for name, _ in events]
+    assert (Outcome.DUPLICATE, True, 2) == (delivery.outcome, delivery.delivered, delivery.attempts)
+    assert held == delivery.held
+    assert told == [event for event in events if event[0] != "retry"]
 
 
 def test_stop_ends_a_wait_and_leaves_the_grace_period(connect, fake_time):
@@ -225,17 +190,6 @@ def test_an_end_that_is_known_late_leaves_time_for_the_last_try(connect, fake_ti
         assert client.put_result(RESULT).delivered
     assert 20.0 == fake_time.waits[0]
     assert 39.0 == fake_time.elapsed
-
-
-def test_a_stop_just_before_a_wait_cuts_it_too(connect, fake_time):
-    """How long to wait was decided when nothing was known of an end."""
-
-    def stop(*_):
-        fake_time.stop_at = fake_time.elapsed
-
-    with Scripted(results=[LATER, Say()]) as server:
-        assert connect(server.config(grace_seconds=10), on_event=stop).put_result(RESULT).delivered
-    assert 7.0 == fake_time.elapsed
 
 
 @pytest.mark.parametrize("act", [Silence(), Say(pace=0.2)], ids=["silent", "drips"])
@@ -355,29 +309,13 @@ def test_source_that_fails_while_it_is_sent(connect, tmp_path):
         connect(server.config()).put_result(ResultSource("a.bin", lambda: Failing(path)))
 
 
-def test_unreadable_source_is_raised_before_any_request(connect, tmp_path):
-    """It is not the aggregator's fault."""
+@pytest.mark.parametrize("start", [0.0, 23.5], ids=["in the end", "at the start"])
+def test_certificate_about_to_expire_is_told_once(connect, events, start):
+    """Less than an hour: said as soon as it is known, so that something can be done about it."""
+    hours = itertools.chain([start], itertools.repeat(23.5))
     with Scripted() as server:
-        with pytest.raises(SourceError):
-            connect(server.config()).put_result(ResultSource.from_file(tmp_path / "none"))
-        assert 0 == server.connections
-
-
-def test_certificate_about_to_expire_is_told(connect, events):
-    """Less than an hour: said at the start, while something can be done about it, and once."""
-    with Scripted() as server:
-        client = connect(server.config(), wall=lambda: time.time() + 23.5 * 3600)
-        assert ["certificate_expires"] == [name for name, _ in events]
+        client = connect(server.config(), wall=lambda: time.time() + next(hours) * 3600)
+        assert (start > 0) == len(events)
         client.put_result(RESULT)
     assert ["certificate_expires"] == [name for name, _ in events]
     assert 0 < events[0][1]["seconds"] < 3600
-
-
-def test_certificate_that_comes_to_its_end_is_told(connect, events):
-    """It was good for the whole day when the work began."""
-    hours = iter([0.0, 23.5])
-    with Scripted() as server:
-        client = connect(server.config(), wall=lambda: time.time() + next(hours) * 3600)
-        assert [] == events
-        client.put_result(RESULT)
-    assert ["certificate_expires"] == [name for name, _ in events]

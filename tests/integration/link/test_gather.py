@@ -1,11 +1,10 @@
 """From done file to delivery, in a time that only passes when somebody waits."""
 
 import contextlib
-import io
 import os
-import tarfile
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 
 from reporter.link.gather import GatherFailure
 from reporter.link.messages import Outcome
+from tests.archives.tars import contents
 from tests.integration.link.world import World
 from tests.nested import nest
 
@@ -24,8 +24,13 @@ def world(tmp_path: Path) -> World:
 
 
 @contextlib.contextmanager
-def unprivileged() -> Iterator[None]:
+def unprivileged(world: World) -> Iterator[None]:
     """Be somebody to whom modes mean something."""
+    world.results.chmod(0o777)
+    for above in list(world.results.parents)[:-2]:
+        above.chmod(0o755)
+    world.config()  # what it imports only root may read here
+    import_module("reporter.link.tree_archive")
     before = os.geteuid()
     if before == 0:
         os.seteuid(65534)
@@ -33,23 +38,6 @@ def unprivileged() -> Iterator[None]:
         yield
     finally:
         os.seteuid(before)
-
-
-def archive() -> bytes:
-    out = io.BytesIO()
-    with tarfile.open(fileobj=out, mode="w:gz") as tar:
-        member = tarfile.TarInfo("a")
-        tar.addfile(member, io.BytesIO())
-    return out.getvalue()
-
-
-def members(data: bytes) -> dict[str, bytes]:
-    with tarfile.open(fileobj=io.BytesIO(data), mode="r:gz") as tar:
-        return {
-            member.name: content.read()
-            for member in tar
-            if (content := tar.extractfile(member)) is not None
-        }
 
 
 def test_a_result_goes_out_once_after_the_delay(world: World) -> None:
@@ -69,27 +57,51 @@ def test_a_result_goes_out_once_after_the_delay(world: World) -> None:
     assert delivery.delivered
 
 
-def test_the_plugin_takes_its_time(world: World) -> None:
-    """W1: hours, if it has to; a look every second."""
+@pytest.mark.parametrize(
+    ("delay", "done", "stopped", "early", "late"),
+    [
+        pytest.param(5.0, {7199.5: "a.txt"}, None, 7204.5, 7205.5, id="a plugin of hours"),
+        pytest.param(None, {0.1: "a.txt"}, None, 1.1, 1.5, id="a quick plugin"),
+        pytest.param(None, {1.0: "a.txt"}, None, 2.0, 2.4, id="one of a second"),
+        pytest.param(None, {5.0: "a.txt"}, None, 6.0, 6.7, id="one of five seconds"),
+        pytest.param(None, {9.0: "a.txt"}, None, 10.0, 11.1, id="one of nine seconds"),
+        pytest.param(0.0, {0.0: "a.txt"}, None, 0.2, 0.2, id="no delay"),
+        pytest.param(5.0, {0.0: "", 4.0: "a.txt"}, None, 5.2, 5.2, id="read after the delay"),
+        pytest.param(None, {103.0: "a.txt"}, 100.0, 103.0, 103.5, id="soon after a signal"),
+        pytest.param(5.0, {0.0: "a.txt"}, 2.5, 2.5, 2.5, id="a signal during the delay"),
+        pytest.param(None, {0.0: "a.txt"}, 0.0, 0.2, 0.2, id="a signal before the first look"),
+        pytest.param(None, {3.0: "", 3.3: "a.txt"}, 0.0, 3.3, 3.8, id="half a file after a signal"),
+    ],
+)
+def test_when_a_result_goes_out(
+    world: World,
+    delay: float | None,
+    done: dict[float, str],
+    stopped: float | None,
+    early: float,
+    late: float,
+) -> None:
+    """W1, W7, W8, W12: after its delay; a look comes up to a tenth of the plugin's time late.
+
+    After a signal looks come five times a second, and nothing is waited for but an empty done file.
+    """
     (world.results / "a.txt").write_bytes(b"-")
-    world.at(7199.5, lambda: world.done("a.txt"))
+    deeds: list[tuple[float, Callable[[], object]]] = [
+        (at, partial(world.done, text)) for at, text in done.items()
+    ]
+    if stopped is not None:
+        deeds.append((stopped, world.stop))
+    for at, deed in deeds:
+        if at:
+            world.at(at, deed)
+        else:
+            deed()
 
-    world.gather(done_file_delay=5.0)
+    delivery = world.gather(done_file_delay=delay)
 
-    (put,) = world.puts
-    assert 7204.5 < put.at <= 7205.5
-
-
-@pytest.mark.parametrize("took", [0.1, 1.0, 5.0, 9.0])
-def test_a_quick_plugin_is_not_kept_waiting(world: World, took: float) -> None:
-    """By a look that is up to a tenth of its time late, once its result stands still."""
-    (world.results / "a.txt").write_bytes(b"-")
-    world.at(took, lambda: world.done("a.txt"))
-
-    world.gather()
-
-    (put,) = world.puts
-    assert took + 1.0 <= put.at <= took + 1.0 + max(0.2, took / 10) + 0.2
+    assert ["a.txt"] == [put.name for put in world.puts]
+    assert early <= world.puts[0].at <= late
+    assert delivery.delivered
 
 
 class TestWithoutADelayThatWasSet:
@@ -184,7 +196,7 @@ def test_a_directory_goes_out_as_an_archive(world: World) -> None:
         "a.txt": b"a",
         "sub/done": b"the plugin's own",
         "sub/results.tar.gz": b"the plugin's own",
-    } == members(put.body)
+    } == contents(put.body)
     assert ["a.txt", "done", "link", "sub"] == sorted(os.listdir(world.results))
 
 
@@ -196,18 +208,13 @@ def test_a_directory_that_only_its_plugin_can_write(
     (world.results / "sub").mkdir()
     (world.results / "sub/a.txt").write_bytes(b"a")
     (world.results / "sub").chmod(0o555)
-    world.results.chmod(0o777)
-    for above in list(world.results.parents)[:-2]:
-        above.chmod(0o755)
     world.done(world.results / "sub")
-    world.config()  # what it imports only root may read here
-    import_module("reporter.link.tree_archive")
 
-    with unprivileged():
+    with unprivileged(world):
         world.gather()
 
     (put,) = world.puts
-    assert {"a.txt": b"a"} == members(put.body)
+    assert {"a.txt": b"a"} == contents(put.body)
 
 
 def test_a_link_to_a_directory_that_the_worker_may_not_enter(world: World, tmp_path: Path) -> None:
@@ -216,19 +223,14 @@ def test_a_link_to_a_directory_that_the_worker_may_not_enter(world: World, tmp_p
     (world.results / "out").mkdir()
     (world.results / "out/a.txt").write_bytes(b"a")
     (world.results / "out/home").symlink_to(tmp_path / "closed")
-    world.results.chmod(0o777)
-    for above in list(world.results.parents)[:-2]:
-        above.chmod(0o755)
     world.done(world.results / "out")
-    world.config()
-    import_module("reporter.link.tree_archive")
     (tmp_path / "closed").chmod(0o000)
 
-    with unprivileged():
+    with unprivileged(world):
         world.gather()
 
     (put,) = world.puts
-    assert {"a.txt": b"a"} == members(put.body)
+    assert {"a.txt": b"a"} == contents(put.body)
 
 
 def test_a_directory_behind_a_link_of_the_mount(world: World, tmp_path: Path) -> None:
@@ -239,7 +241,7 @@ def test_a_directory_behind_a_link_of_the_mount(world: World, tmp_path: Path) ->
 
     world.gather(results_dir=tmp_path / "link")
 
-    assert {"a.txt": b"a"} == members(world.puts[0].body)
+    assert {"a.txt": b"a"} == contents(world.puts[0].body)
 
 
 def test_a_done_file_that_goes_away_during_the_delay(world: World) -> None:
@@ -252,27 +254,6 @@ def test_a_done_file_that_goes_away_during_the_delay(world: World) -> None:
     world.gather()
 
     assert [("second.txt", b"second")] == [(put.name, put.body) for put in world.puts]
-
-
-def test_no_delay(world: World) -> None:
-    """W8: `0s`."""
-    (world.results / "a.txt").write_bytes(b"-")
-    world.done("a.txt")
-
-    world.gather(done_file_delay=0.0)
-
-    assert [0.2] == [put.at for put in world.puts]
-
-
-def test_the_done_file_is_read_after_the_delay(world: World) -> None:
-    """W7: whoever writes it slowly has that long."""
-    (world.results / "a.txt").write_bytes(b"-")
-    world.done("")
-    world.at(4.0, lambda: world.done("a.txt"))
-
-    world.gather()
-
-    assert ["a.txt"] == [put.name for put in world.puts]
 
 
 @pytest.mark.parametrize(
@@ -295,17 +276,14 @@ def test_a_done_file_without_a_result(world: World, text: str, cause: str) -> No
     )
 
 
-def test_a_result_that_may_not_be_read() -> None:
+def test_a_result_that_may_not_be_read(world: World) -> None:
     """W19: its name tells the client which type a Sonobuoy aggregator is told."""
-    with tempfile.TemporaryDirectory() as name:
-        Path(name).chmod(0o755)
-        world = World(Path(name))
-        (world.results / "a.tar.gz").write_bytes(archive())
-        (world.results / "a.tar.gz").chmod(0)
-        world.done("a.tar.gz")
+    (world.results / "a.tar.gz").write_bytes(b"-")
+    (world.results / "a.tar.gz").chmod(0)
+    world.done("a.tar.gz")
 
-        with unprivileged():
-            delivery = world.gather()
+    with unprivileged(world):
+        delivery = world.gather()
 
     (put,) = world.puts
     assert ("unreadable_result", "a.tar.gz") == ((put.error or ("", ""))[1], put.unreadable)
@@ -337,43 +315,6 @@ def test_a_signal_without_results(world: World) -> None:
     assert not delivery.delivered
 
 
-def test_a_signal_and_results_soon_after(world: World) -> None:
-    """W12: looked for five times a second, and without the delay."""
-    (world.results / "a.txt").write_bytes(b"-")
-    world.at(100.0, world.stop)
-    world.at(103.0, lambda: world.done("a.txt"))
-
-    delivery = world.gather()
-
-    (put,) = world.puts
-    assert 103.0 <= put.at < 103.5
-    assert delivery.delivered
-
-
-def test_a_signal_during_the_delay(world: World) -> None:
-    """W12: the delay ends there."""
-    (world.results / "a.txt").write_bytes(b"-")
-    world.done("a.txt")
-    world.at(2.5, world.stop)
-
-    world.gather(done_file_delay=5.0)
-
-    assert [2.5] == [put.at for put in world.puts]
-
-
-def test_a_signal_and_a_done_file_that_is_being_written(world: World) -> None:
-    """W12: a shell makes it and then fills it; without the delay we look in between."""
-    (world.results / "a.txt").write_bytes(b"-")
-    world.stop()
-    world.at(3.0, lambda: world.done(""))
-    world.at(3.3, lambda: world.done("a.txt"))
-
-    delivery = world.gather()
-
-    assert ["a.txt"] == [put.name for put in world.puts]
-    assert delivery.delivered
-
-
 def test_a_signal_and_a_done_file_that_stays_empty(world: World) -> None:
     """W12: five seconds before the end of the grace period that is what is told."""
     world.done("")
@@ -384,17 +325,6 @@ def test_a_signal_and_a_done_file_that_stays_empty(world: World) -> None:
     (put,) = world.puts
     assert ("the done file is empty", "empty_done_file") == put.error
     assert 55.0 <= put.at < 55.5
-
-
-def test_a_signal_before_the_first_look(world: World) -> None:
-    """W12: the result is there already, and is not left behind."""
-    (world.results / "a.txt").write_bytes(b"-")
-    world.done("a.txt")
-    world.stop()
-
-    world.gather()
-
-    assert [0.2] == [put.at for put in world.puts]
 
 
 def test_a_plugin_that_has_failed(world: World) -> None:
@@ -408,7 +338,7 @@ def test_a_plugin_that_has_failed(world: World) -> None:
 
     (put,) = world.puts
     assert ("exit 1", "failed") == put.error
-    assert b"so far" == members(put.body)["output/log.txt"]
+    assert b"so far" == contents(put.body)["output/log.txt"]
     assert (Outcome.GAVE_UP, "exit 1") == (delivery.outcome, delivery.text)
 
 
@@ -431,19 +361,5 @@ def test_a_done_file_counts_more_than_a_failure(world: World) -> None:
     (world.results / "a.txt").write_bytes(b"-")
     world.done("a.txt")
     world.failure = GatherFailure("exit 1", "failed", partial=True)
-
-    assert world.gather().delivered
-
-
-def test_no_results_directory_yet(world: World) -> None:
-    """The plugin may make it, and a worker that starts first must not mind."""
-    world.results.rmdir()
-
-    def appear() -> None:
-        world.results.mkdir()
-        (world.results / "a.txt").write_bytes(b"-")
-        world.done("a.txt")
-
-    world.at(10.0, appear)
 
     assert world.gather().delivered

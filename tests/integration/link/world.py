@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from reporter.link.config import WorkerConfig
 from reporter.link.gather import GatherFailure, gather
 from reporter.link.messages import Delivery, Outcome
 from reporter.link.source import ResultSource
-from tests.aggregators.identities import identities
+from tests.integration.link.fake_time import FakeTime
+from tests.integration.link.scripted import settings
 
 
 @dataclass
@@ -26,44 +25,22 @@ class Put:
     unreadable: str = ""
 
 
-@dataclass
-class World:
-    """What `gather` sees; `puts` is what came of it. Deeds happen at their time."""
+class World(FakeTime):
+    """What `gather` sees: the stop event, the clock, the client; `puts` is what came of it."""
 
-    results: Path
-    now: float = 0.0
-    stopped_at: float = math.inf
-    puts: list[Put] = field(default_factory=list)
-    outcome: Outcome = Outcome.ACCEPTED
-    failure: GatherFailure | None = None
-    deeds: list[tuple[float, Callable[[], object]]] = field(default_factory=list)
-
-    # What the test arranges
-
-    def at(self, when: float, deed: Callable[[], object]) -> None:
-        """Let something happen then."""
-        self.deeds.append((when, deed))
-        self.deeds.sort(key=lambda pair: pair[0])
-
-    def stop(self) -> None:
-        """Do what a SIGTERM does."""
-        self.stopped_at = self.now
+    def __init__(self, results: Path) -> None:
+        super().__init__(0.0)
+        self.results = results
+        self.puts: list[Put] = []
+        self.outcome = Outcome.ACCEPTED
+        self.failure: GatherFailure | None = None
 
     def done(self, text: object) -> None:
         """Write the done file."""
         (self.results / "done").write_text(str(text))
 
     def config(self, **changes: object) -> WorkerConfig:
-        who = identities()
-        given: dict[str, object] = {
-            "aggregator_url": "https://127.0.0.1:1",
-            "plugin": "e2e",
-            "ca_cert": who.ca.pem,
-            "client_cert": who.client.certificate,
-            "client_key": who.client.sec1,
-            "results_dir": self.results,
-        }
-        return WorkerConfig(**{**given, **changes})  # type: ignore[arg-type]
+        return settings("https://127.0.0.1:1", **{"results_dir": self.results, **changes})
 
     def gather(self, **changes: object) -> Delivery:
         """Run the loop to its end."""
@@ -72,43 +49,14 @@ class World:
             self,  # type: ignore[arg-type]
             self,  # type: ignore[arg-type]
             failed=lambda: self.failure,
-            clock=lambda: self.now,
+            clock=self.clock,
             sleep=self.sleep,
         )
-
-    # The stop event and the clock
-
-    def is_set(self) -> bool:
-        return self.now >= self.stopped_at
-
-    def wait(self, timeout: float) -> bool:
-        end = self.now + timeout
-        while not self.is_set() and self._next_deed(end):
-            pass
-        if not self.is_set():
-            self.now = end
-        return self.is_set()
-
-    def sleep(self, seconds: float) -> None:
-        end = self.now + seconds
-        while self._next_deed(end):
-            pass
-        self.now = end
-        assert self.now < 10_000, "waits for ever"
-
-    def _next_deed(self, end: float) -> bool:
-        assert end < 10_000, "waits for ever"
-        if not self.deeds or self.deeds[0][0] > end:
-            return False
-        when, deed = self.deeds.pop(0)
-        self.now = max(self.now, when)
-        deed()
-        return True
 
     # The client
 
     def left(self) -> float:
-        return self.stopped_at + 58.0 - self.now
+        return self.stop_at + 58.0 - self.now
 
     def put_result(self, source: ResultSource) -> Delivery:
         with source.open() as content:

@@ -103,36 +103,36 @@ def waited(run: Any, *steps: Callable[[], None]) -> tuple[int, Look]:
     return wait(run, "end", None, False, RunBar(io.StringIO()), sleep=doing(*steps))
 
 
-def test_waiting_ends(run: ByCluster, cluster: Cluster) -> None:
-    """Nothing can come any more."""
-    with pytest.raises(CannotTell, match=r"^run first was deleted$"):
-        waited(run, cluster.is_deleted)
-
-
-def test_watching_ends(run: ByCluster, cluster: Cluster) -> None:
-    """In the same words."""
-    with pytest.raises(CannotTell, match=r"^run first was deleted$"):
-        watch(run, Lines(Namespace(output="name")), doing(cluster.is_deleted))
-
-
+GONE = r"^run first was deleted$"
 ENDED = r"^the aggregator has ended \(job/first: failed: it was evicted\) without the status"
 
 
-def test_waiting_ends_with_a_job_and_its_pod(run: ByCluster, cluster: Cluster) -> None:
-    """The Job stays, but makes no other Pod."""
-    with pytest.raises(CannotTell, match=ENDED):
-        waited(run, cluster.ends)
+ENDS = pytest.mark.parametrize(
+    ("end", "said"), [(Cluster.is_deleted, GONE), (Cluster.ends, ENDED)], ids=["deleted", "ended"]
+)
 
 
-def test_watching_ends_with_a_job_and_its_pod(run: ByCluster, cluster: Cluster) -> None:
+@ENDS
+def test_waiting_ends(
+    run: ByCluster, cluster: Cluster, end: Callable[[Cluster], None], said: str
+) -> None:
+    """Nothing can come any more: a Job that has ended makes no other Pod."""
+    with pytest.raises(CannotTell, match=said):
+        waited(run, partial(end, cluster))
+
+
+@ENDS
+def test_watching_ends(
+    run: ByCluster, cluster: Cluster, end: Callable[[Cluster], None], said: str
+) -> None:
     """In the same words; `logs -f` looks in the same way."""
-    with pytest.raises(CannotTell, match=ENDED):
-        watch(run, Lines(Namespace(output="name")), doing(cluster.ends))
+    with pytest.raises(CannotTell, match=said):
+        watch(run, Lines(Namespace(output="name")), doing(partial(end, cluster)))
 
 
 def test_the_only_run_of_the_namespace(at_home: Home, cluster: Cluster) -> None:
     """Its name is on its Pod."""
-    with pytest.raises(CannotTell, match=r"^run first was deleted$"):
+    with pytest.raises(CannotTell, match=GONE):
         waited(asked(at_home, ""), cluster.is_deleted)
 
 
@@ -245,7 +245,7 @@ class TestBeforeItsFirstPod:
 
     def test_it_is_deleted(self, run: ByCluster, is_deleted: Callable[[], None]) -> None:
         """It was there, so it will not come any more."""
-        with pytest.raises(CannotTell, match=r"^run first was deleted$"):
+        with pytest.raises(CannotTell, match=GONE):
             waited(run, is_deleted)
 
     def test_it_is_deleted_between_two_looks(
@@ -254,7 +254,7 @@ class TestBeforeItsFirstPod:
         """That it is there was seen when a name was asked for."""
         assert run.exists(ANSWER)
         is_deleted()
-        with pytest.raises(CannotTell, match=r"^run first was deleted$"):
+        with pytest.raises(CannotTell, match=GONE):
             waited(run)
 
     @pytest.mark.parametrize("made", [""], indirect=True)
@@ -285,7 +285,7 @@ class TestBeforeItsFirstPod:
         """What makes its Pod is there, seen or not: the run was not deleted."""
         fake.fail(Answer(503), path="/jobs/first")
         plan, owner = (partial(fake.store.delete, kind, "default", "first") for kind in made)
-        with pytest.raises(CannotTell, match=r"^run first was deleted$"):
+        with pytest.raises(CannotTell, match=GONE):
             waited(run, plan, owner)
 
         assert [] == fake.store.find(made[1], None)

@@ -1,6 +1,5 @@
 """A run in the user's cluster, by its name: found, and asked through a port-forward."""
 
-import json
 import ssl
 import threading
 from argparse import Namespace
@@ -11,7 +10,7 @@ import pytest
 from reporter.runctl.cluster_run import ByCluster
 from tests.blackbox.ctl.cluster import add_aggregator, kubeconfig, plugin
 from tests.blackbox.ctl.scripted import Home, Scripted, entry, run_status
-from tests.blackbox.ctl.test_retrieve_command import GOOD, NAME, serving
+from tests.blackbox.ctl.test_retrieve_command import NAME, serving
 from tests.fakekube import Answer, FakeKube, Reset, Rule
 from tests.fakekube.certs import Authority
 from tests.scripted_server import Say
@@ -192,16 +191,6 @@ def test_a_listener_that_speaks_tls(
     assert (0, shown, "") == (code, out.strip(), err)
 
 
-def test_the_results(at_home: Home, fake: FakeKube) -> None:
-    """The whole tarball comes through the API server."""
-    with serving() as server:
-        add_aggregator(fake, "complete", launched="nightly", listens=server.port)
-        found = at_home.run("retrieve", "nightly")
-
-    assert (0, f"{NAME}\n", "") == found
-    assert GOOD == Path(at_home.folder, NAME).read_bytes()
-
-
 def test_results_need_a_port_forward(at_home: Home, fake: FakeKube) -> None:
     """4: the right that is missing, and the other way."""
     fake.tokens.roles["person"] = (Rule(("get", "list"), ("pods",)),)
@@ -218,18 +207,6 @@ def test_results_need_a_port_forward(at_home: Home, fake: FakeKube) -> None:
     assert 4 == code
     assert "pods/portforward" in err
     assert "--url or --connection" in err
-
-
-@pytest.mark.parametrize("written", ["nightly", "run/nightly"])
-def test_waiting_for_it(at_home: Home, fake: FakeKube, written: str) -> None:
-    """A bare name is the run of that name if there is one."""
-    document = run_status("complete", entry("e2e", status="complete"), run="nightly", final=True)
-    with Scripted(status=Say(body=document)) as server:
-        add_aggregator(fake, "running", launched="nightly", listens=server.port)
-        code, out, _ = at_home.run("wait", written, "-o", "json")
-
-    assert 0 == code
-    assert json.loads(out)["run"] == "nightly"
 
 
 def test_a_new_pod_is_found_again(at_home: Home, fake: FakeKube) -> None:

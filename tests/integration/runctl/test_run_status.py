@@ -12,7 +12,7 @@ from reporter.run.annotation import STATUS_ANNOTATION
 from reporter.run.pod_status import Reading
 from reporter.run.view import ReadOutcome
 from reporter.runctl.run_status import find_aggregator, read_run_status
-from tests.fakekube import Answer, FakeKube, Reset, Rule, make_job, make_pod, waiting
+from tests.fakekube import Answer, FakeKube, Reset, Rule, make_job, make_pod
 
 NEW = {"sonobuoy-component": "aggregator"}
 OLD = {"run": "sonobuoy-master"}
@@ -49,15 +49,14 @@ def outcome(reading: Reading) -> tuple[ReadOutcome, str | None]:
     return reading.outcome, reading.pod["metadata"]["name"] if reading.pod else None
 
 
-@pytest.mark.parametrize("word", ["running", "post-processing", "complete", "failed"])
-def test_the_status_is_read_with_one_request(fake: FakeKube, api: KubeApi, word: str) -> None:
+def test_the_status_is_read_with_one_request(fake: FakeKube, api: KubeApi) -> None:
     """K1 to K3: the annotation's object, with the Pod."""
-    add(fake, "any", NEW, status(word))
+    add(fake, "any", NEW, status("running"))
     reading = read_run_status(api, "default")
 
     assert (ReadOutcome.OK, "any") == outcome(reading)
     assert reading.status is not None
-    assert word == reading.status["status"]
+    assert "running" == reading.status["status"]
     assert ("", "") == (reading.warning, reading.detail)
     assert 1 == len(fake.journal)
 
@@ -75,36 +74,6 @@ def test_no_pod_and_no_namespace(fake: FakeKube, api: KubeApi, namespace: str) -
     with pytest.raises(NoAggregatorPod, match="no aggregator found in namespace"):
         find_aggregator(api, namespace)
     assert namespace in reading.detail
-
-
-@pytest.mark.parametrize("container", ["waiting", "not waiting"])
-def test_a_pod_that_does_not_run(fake: FakeKube, api: KubeApi, container: str) -> None:
-    """K4: the Pod is returned; trouble with an image is named, nothing of it has to be there."""
-    state = waiting("ImagePullBackOff") if container == "waiting" else None
-    add(fake, "one", NEW, status("running"), phase="Pending", adapter_state=state)
-    reading = read_run_status(api, "default")
-
-    assert (ReadOutcome.POD_NOT_RUNNING, "one") == outcome(reading)
-    assert "Pending" in reading.detail
-    assert (container == "waiting") == ("ImagePullBackOff" in reading.detail)
-
-
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        (None, ReadOutcome.NO_STATUS),
-        ("{", ReadOutcome.BAD_STATUS),
-        ("", ReadOutcome.BAD_STATUS),
-        ("[]", ReadOutcome.BAD_STATUS),
-    ],
-)
-def test_an_annotation_that_is_no_status(
-    fake: FakeKube, api: KubeApi, value: str | None, expected: ReadOutcome
-) -> None:
-    """K4: missing, or not JSON; the Pod is returned."""
-    add(fake, "one", NEW, value)
-
-    assert (expected, "one") == outcome(read_run_status(api, "default"))
 
 
 def test_listing_is_not_allowed(fake: FakeKube, api: KubeApi) -> None:
@@ -127,48 +96,30 @@ def test_the_server_does_not_answer(
     assert (ReadOutcome.UNREACHABLE, None) == outcome(read_run_status(api, "default"))
 
 
-def test_a_server_that_is_away(fake: FakeKube, api: KubeApi) -> None:
-    """K4: unreachable."""
-    fake.stop()
-
-    assert (ReadOutcome.UNREACHABLE, None) == outcome(read_run_status(api, "default"))
-
-
-# K5: which Pod
-
-
-def test_the_new_label_wins(fake: FakeKube, api: KubeApi) -> None:
-    """K5: over one of an older run, without a word."""
-    add(fake, "a-old", OLD, status("failed"))
-    add(fake, "new", NEW, status("running"))
+@pytest.mark.parametrize(
+    ("pods", "found", "warning"),
+    [
+        ({"a-old": OLD, "new": NEW}, "new", ""),
+        ({"old": OLD}, "old", ""),
+        ({"sonobuoy": {}}, "sonobuoy", ""),
+        (
+            {"two": NEW, "one": NEW},
+            "one",
+            "found 2 aggregators: default/one, default/two; showing default/one",
+        ),
+    ],
+    ids=["the new label wins", "only the old label", "only the name", "several"],
+)
+def test_which_pod_is_read(
+    fake: FakeKube, api: KubeApi, pods: dict[str, dict[str, str]], found: str, warning: str
+) -> None:
+    """K5: the first by name of those with the newest label, with a warning."""
+    for name, labels in pods.items():
+        add(fake, name, labels, status("running"))
     reading = read_run_status(api, "default")
 
-    assert (ReadOutcome.OK, "new") == outcome(reading)
-    assert "" == reading.warning
-
-
-def test_only_the_old_label(fake: FakeKube, api: KubeApi) -> None:
-    """K5: accepted."""
-    add(fake, "old", OLD, status("complete"))
-
-    assert (ReadOutcome.OK, "old") == outcome(read_run_status(api, "default"))
-
-
-def test_only_the_name(fake: FakeKube, api: KubeApi) -> None:
-    """The Pod `sonobuoy` without a label is one, too."""
-    add(fake, "sonobuoy", {}, status("complete"))
-
-    assert (ReadOutcome.OK, "sonobuoy") == outcome(read_run_status(api, "default"))
-
-
-def test_several_pods(fake: FakeKube, api: KubeApi) -> None:
-    """K5: the first by name, with a warning."""
-    add(fake, "two", NEW, status("failed"))
-    add(fake, "one", NEW, status("running"))
-    reading = read_run_status(api, "default")
-
-    assert (ReadOutcome.OK, "one") == outcome(reading)
-    assert "found 2 aggregators: default/one, default/two; showing default/one" == reading.warning
+    assert (ReadOutcome.OK, found) == outcome(reading)
+    assert warning == reading.warning
 
 
 def test_a_job_whose_aggregator_was_evicted_often(fake: FakeKube, api: KubeApi) -> None:
@@ -179,13 +130,3 @@ def test_a_job_whose_aggregator_was_evicted_often(fake: FakeKube, api: KubeApi) 
     add(fake, "r1-zzzzz", labels, status("running"))
 
     assert (ReadOutcome.OK, "r1-zzzzz") == outcome(read_run_status(api, "default", run="r1"))
-
-
-def test_the_warning_stays_with_every_outcome(fake: FakeKube, api: KubeApi) -> None:
-    """K5: also where the first of several says nothing."""
-    add(fake, "one", NEW)
-    add(fake, "two", NEW, status("running"))
-    reading = read_run_status(api, "default")
-
-    assert (ReadOutcome.NO_STATUS, "one") == outcome(reading)
-    assert reading.warning

@@ -1,7 +1,4 @@
-"""A sidecar whose link cannot be set up, or that has none."""
-
-import subprocess
-import sys
+"""A sidecar whose link cannot be set up."""
 
 from tests.aggregators.scripted import Scripted
 from tests.blackbox.sidecar.linked import linked
@@ -29,15 +26,3 @@ def test_machine_that_refuses_the_link(scene: Scene, aggregator: Scripted) -> No
     assert "AllGood" == scene.condition()["reason"]
     (said,) = scene.said("No link to the aggregator")
     assert "no memory file" == str(said["error"])
-
-
-def test_without_a_link_nothing_of_it_is_loaded() -> None:
-    """Who has no aggregator pays nothing: no link, aiohttp or cryptography in memory."""
-    code = (
-        "import sys; import reporter.sidecar.main; "
-        "print([m for m in sys.modules if m.split('.')[0] in {'aiohttp', 'cryptography'}"
-        " or m.startswith(('reporter.link', 'reporter.aggregator', 'reporter.aggregator'))])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-
-    assert "[]" == done.stdout.strip()

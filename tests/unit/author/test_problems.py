@@ -8,6 +8,8 @@ from reporter.author.problems import PROGRESS, Problem, problems_in
 from reporter.verdict.adapter_files import MAX_PROGRESS_BYTES, MAX_RESULT_BYTES
 
 EITHER = "must be either 'success' or 'failure'"
+INSIDE = "a 'status' inside 'details' is ignored: it must be at the top level"
+NO_STATUS = Problem("error", 1, 1, "status", "is required")
 
 
 def test_a_fine_file_needs_no_words():
@@ -15,94 +17,69 @@ def test_a_fine_file_needs_no_words():
     assert [] == problems_in(b'{"status":"success","reason":"R","message":"m","details":{"a":1}}')
 
 
-@pytest.mark.parametrize(
-    ("data", "expected"),
-    [
-        pytest.param(
-            b'{\n "status" success}',
-            [Problem("error", 2, 11, "", "expected ':' after the key")],
-            id="malformed",
-        ),
-        pytest.param(
-            b" " * (MAX_RESULT_BYTES + 1),
-            [Problem("error", 1, 1, "", "larger than 1048576 bytes")],
-            id="too large",
-        ),
-        pytest.param(b"", [Problem("error", 1, 1, "", "the document is empty")], id="empty"),
-        pytest.param(
-            b"[]", [Problem("error", 1, 1, "", "the top level must be an object")], id="a list"
-        ),
-        pytest.param(
-            b'{\n "message": 5,\n "status": "ok"\n}',
-            [
-                Problem("error", 2, 13, "message", "must be a string, found 5"),
-                Problem("error", 3, 12, "status", f'{EITHER}, found "ok"'),
-            ],
-            id="several errors, in the order of the file",
-        ),
-        pytest.param(
-            b'\n {"details": {"status": "success"}}',
-            [
-                Problem("error", 2, 2, "status", "is required"),
-                Problem(
-                    "note",
-                    2,
-                    14,
-                    "details",
-                    "a 'status' inside 'details' is ignored: it must be at the top level",
-                ),
-            ],
-            id="status in the wrong place",
-        ),
-        pytest.param(
-            b'{"details": ["status"]}',
-            [Problem("error", 1, 1, "status", "is required")],
-            id="details without members",
-        ),
-        pytest.param(
-            b'{"details": {"a": "status"}}',
-            [Problem("error", 1, 1, "status", "is required")],
-            id="details without a status",
-        ),
-        pytest.param(
-            b'{"Status": "success",\n"reason": null, "message": " \\n"}',
-            [
-                Problem("note", 1, 12, "status", "the key 'Status' is read as 'status'"),
-                Problem("note", 2, 11, "reason", "is null, 'NoReasonProvided' will be shown"),
-                Problem("note", 2, 28, "message", "is empty, 'No message provided' will be shown"),
-            ],
-            id="other letter case and defaults",
-        ),
-        pytest.param(
-            b'{"status": "failure", "status": "success"}',
-            [Problem("note", 1, 33, "status", "the key 'status' is given more than once")],
-            id="duplicate key",
-        ),
-        pytest.param(
-            b'\xef\xbb\xbf{"status": "Success"}',
-            [
-                Problem("error", 1, 1, "", "a byte order mark (BOM) is not allowed"),
-                Problem("error", 1, 13, "status", f'{EITHER}, found "Success"'),
-            ],
-            id="what stands behind a byte order mark",
-        ),
-        pytest.param(
-            b'{"status": "Success",\n"resaon": "r",\n"message": 5,}',
-            [
-                Problem("error", 1, 12, "status", f'{EITHER}, found "Success"'),
-                Problem("warning", 2, 1, "", "unknown field 'resaon': did you mean 'reason'?"),
-                Problem("error", 3, 12, "message", "must be a string, found 5"),
-                Problem("error", 3, 14, "", "expected a key in double quotes"),
-            ],
-            id="what stands before the place where it is broken",
-        ),
-        pytest.param(
-            b'{"reason": "r", "message": "m"',
-            [Problem("error", 1, 31, "", "unexpected end of the document")],
-            id="nothing is missing in a file that is cut off",
-        ),
-    ],
-)
+REMARKS = {
+    "malformed": (
+        b'{\n "status" success}',
+        [Problem("error", 2, 11, "", "expected ':' after the key")],
+    ),
+    "too large": (
+        b" " * (MAX_RESULT_BYTES + 1),
+        [Problem("error", 1, 1, "", "larger than 1048576 bytes")],
+    ),
+    "empty": (b"", [Problem("error", 1, 1, "", "the document is empty")]),
+    "a list": (b"[]", [Problem("error", 1, 1, "", "the top level must be an object")]),
+    "several errors, in the order of the file": (
+        b'{\n "message": 5,\n "status": "ok"\n}',
+        [
+            Problem("error", 2, 13, "message", "must be a string, found 5"),
+            Problem("error", 3, 12, "status", f'{EITHER}, found "ok"'),
+        ],
+    ),
+    "status in the wrong place": (
+        b'\n {"details": {"status": "success"}}',
+        [
+            Problem("error", 2, 2, "status", "is required"),
+            Problem("note", 2, 14, "details", INSIDE),
+        ],
+    ),
+    "details without members": (b'{"details": ["status"]}', [NO_STATUS]),
+    "details without a status": (b'{"details": {"a": "status"}}', [NO_STATUS]),
+    "other letter case and defaults": (
+        b'{"Status": "success",\n"reason": null, "message": " \\n"}',
+        [
+            Problem("note", 1, 12, "status", "the key 'Status' is read as 'status'"),
+            Problem("note", 2, 11, "reason", "is null, 'NoReasonProvided' will be shown"),
+            Problem("note", 2, 28, "message", "is empty, 'No message provided' will be shown"),
+        ],
+    ),
+    "duplicate key": (
+        b'{"status": "failure", "status": "success"}',
+        [Problem("note", 1, 33, "status", "the key 'status' is given more than once")],
+    ),
+    "what stands behind a byte order mark": (
+        b'\xef\xbb\xbf{"status": "Success"}',
+        [
+            Problem("error", 1, 1, "", "a byte order mark (BOM) is not allowed"),
+            Problem("error", 1, 13, "status", f'{EITHER}, found "Success"'),
+        ],
+    ),
+    "what stands before the place where it is broken": (
+        b'{"status": "Success",\n"resaon": "r",\n"message": 5,}',
+        [
+            Problem("error", 1, 12, "status", f'{EITHER}, found "Success"'),
+            Problem("warning", 2, 1, "", "unknown field 'resaon': did you mean 'reason'?"),
+            Problem("error", 3, 12, "message", "must be a string, found 5"),
+            Problem("error", 3, 14, "", "expected a key in double quotes"),
+        ],
+    ),
+    "nothing is missing in a file that is cut off": (
+        b'{"reason": "r", "message": "m"',
+        [Problem("error", 1, 31, "", "unexpected end of the document")],
+    ),
+}
+
+
+@pytest.mark.parametrize(("data", "expected"), REMARKS.values(), ids=REMARKS)
 def test_every_remark_has_its_place(data, expected):
     """Line, column, field and what to do about it."""
     assert expected == problems_in(data)

@@ -1,8 +1,11 @@
 """Ctrl-C in a command that waits."""
 
+import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 import pytest
 
@@ -30,6 +33,20 @@ with at_once():
     finally:
         print("the end", flush=True)
 {after}
+"""
+
+STUCK = """if True:
+    import atexit, ctypes, sys
+    from reporter.cli.interrupt import at_once
+    atexit.register(lambda: print("tidied", flush=True))
+    mutex = ctypes.create_string_buffer(64)
+    lock = ctypes.CDLL(None).pthread_mutex_lock
+    try:
+        with at_once():
+            print("ready", flush=True)
+            lock(mutex), lock(mutex)
+    except KeyboardInterrupt:
+        sys.exit(130)  # it came before the second lock
 """
 
 
@@ -81,6 +98,29 @@ def test_tidying_up_that_takes_too_long() -> None:
     assert (INTERRUPTED, "") == ran("time.sleep(60)")
 
 
+def test_a_wait_inside_the_c_library_is_given_up() -> None:
+    """Python cannot hear of Ctrl-C there."""
+    with subprocess.Popen(
+        [sys.executable, "-c", STUCK], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert "ready\n" == process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=BOUND)
+
+    assert (130, "tidied\n") == (process.returncode, out)
+
+
+def test_nothing_is_left_behind() -> None:
+    """Neither a thread nor a descriptor, and no signal is rerouted."""
+    before = os.listdir("/proc/self/fd")
+    with at_once():
+        assert len(before) < len(os.listdir("/proc/self/fd"))
+
+    assert before == os.listdir("/proc/self/fd")
+    assert -1 == signal.set_wakeup_fd(-1)
+
+
 def test_what_comes_after_is_as_before() -> None:
     """A later Ctrl-C raises as Python does."""
     after = """
@@ -90,17 +130,6 @@ except KeyboardInterrupt:
     print("raised", signal.getsignal(signal.SIGINT) is signal.default_int_handler)
 """
     assert (0, "tidied up\nthe end\nraised True\n") == ran("pass", after)
-
-
-def test_where_ctrl_c_is_ignored() -> None:
-    """It stays ignored, as after `nohup` and behind `&` in a script."""
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        with at_once():
-            signal.raise_signal(signal.SIGINT)
-            assert signal.SIG_IGN is signal.getsignal(signal.SIGINT)
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 @ENDING
@@ -130,13 +159,23 @@ def test_a_signal_while_something_is_taken_back_anyway(number: signal.Signals) -
         signal.signal(number, before)
 
 
-@ENDING
-def test_where_such_a_signal_is_ignored(number: signal.Signals) -> None:
-    """It stays ignored, as SIGHUP after `nohup`."""
+@pytest.mark.parametrize(
+    ("number", "hearing"),
+    [
+        (signal.SIGINT, at_once),
+        (signal.SIGTERM, termination_too),
+        (signal.SIGHUP, termination_too),
+    ],
+)
+def test_where_a_signal_is_ignored(
+    number: signal.Signals, hearing: Callable[[], AbstractContextManager[object]]
+) -> None:
+    """It stays ignored, as after `nohup` and behind `&` in a script."""
     before = signal.signal(number, signal.SIG_IGN)
     try:
-        with termination_too():
+        with hearing():
             signal.raise_signal(number)
+            assert number != signal.SIGINT or signal.SIG_IGN is signal.getsignal(number)
         assert signal.SIG_IGN is signal.getsignal(number)
     finally:
         signal.signal(number, before)

@@ -21,12 +21,18 @@ def test_first_and_longest_are_the_callers():
 
 
 @pytest.mark.parametrize(
-    ("wish", "expected"),
-    [(None, 0.05), (0.0, 0.05), (8.0, 10.0), (21_600.0, 1.25 * RETRY_AFTER_CAP)],
+    ("attempt", "wish", "expected"),
+    [
+        (1, None, 0.05),
+        (1, 0.0, 0.05),
+        (1, 8.0, 10.0),
+        (1, 21_600.0, 1.25 * RETRY_AFTER_CAP),
+        (9, 1.0, 2.5),
+    ],
 )
-def test_the_servers_wish_is_a_floor_with_a_cap(wish, expected):
-    """Retry-After of six hours would cost the Job its verdict."""
-    assert expected == next_delay(1, lambda: 0.5, retry_after=wish)
+def test_the_servers_wish_is_a_floor_with_a_cap(attempt, wish, expected):
+    """Retry-After of six hours would cost the Job its verdict; the back-off may be longer."""
+    assert expected == next_delay(attempt, lambda: 0.5, retry_after=wish)
 
 
 def test_a_herd_with_one_wish_is_spread_over_half_of_it():
@@ -38,19 +44,17 @@ def test_a_herd_with_one_wish_is_spread_over_half_of_it():
     assert 100 == len(set(delays))
 
 
-def test_a_wish_shorter_than_the_back_off_changes_nothing():
-    """It is a floor, not the delay."""
-    assert 2.5 == next_delay(9, lambda: 0.5, retry_after=1.0)
-
-
 @pytest.mark.parametrize(
-    ("remaining", "expected"), [(10.0, 2.5), (2.0, 2.0), (0.001, 0.001), (0.0, None), (-1.0, None)]
+    ("remaining", "wish", "expected"),
+    [
+        (10.0, None, 2.5),
+        (2.0, None, 2.0),
+        (3.0, 20.0, 3.0),
+        (0.001, None, 0.001),
+        (0.0, None, None),
+        (-1.0, None, None),
+    ],
 )
-def test_a_delay_never_reaches_beyond_the_end(remaining, expected):
-    """While time is left there is one more try in it; then it is given up."""
-    assert expected == next_delay(9, lambda: 0.5, remaining=remaining)
-
-
-def test_the_servers_wish_does_not_reach_beyond_the_end_either():
-    """A last try against the server's wish is better than none."""
-    assert 3.0 == next_delay(1, lambda: 0.5, retry_after=20.0, remaining=3.0)
+def test_a_delay_never_reaches_beyond_the_end(remaining, wish, expected):
+    """While time is left there is one more try in it, against any wish; then it is given up."""
+    assert expected == next_delay(9, lambda: 0.5, retry_after=wish, remaining=remaining)

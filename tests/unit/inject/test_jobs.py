@@ -33,8 +33,10 @@ class TestWhereJobsAre:
             ),
             ({**job(), "apiVersion": "other/v1"}, []),
             ({**CRON, "spec": {}}, []),
+            ({"kind": "List"}, []),
             ({"kind": "Pod"}, []),
-            ([1], []),
+            ([job()], []),
+            ({"kind": "List", "items": [5, None, "x"]}, []),
             (None, []),
         ],
     )

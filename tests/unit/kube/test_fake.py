@@ -1,4 +1,4 @@
-"""FakeKube's own machinery: scripts, waiting, going away. The contract suite has its API."""
+"""FakeKube's own machinery: scripts, going away. The contract suite has its API."""
 
 import threading
 from collections.abc import Iterator
@@ -55,24 +55,6 @@ def test_a_fault_strikes_the_nth_fitting_request(
 
     assert expected == outcomes(api, 4)
     assert expected.count("unavailable") == script.hits
-
-
-def test_a_cleared_fault_strikes_no_more(fake: FakeKube, api: KubeApi) -> None:
-    """One script, or all."""
-    script = fake.fail(Answer(503), times=None)
-    assert ["unavailable"] == outcomes(api, 1)
-    script.clear()
-    assert ["ok"] == outcomes(api, 1)
-    fake.fail(Answer(503), times=None)
-    fake.clear_faults()
-    assert ["ok"] == outcomes(api, 1)
-
-
-def test_waiting_ends_with_the_journal_when_it_was_in_vain(fake: FakeKube, api: KubeApi) -> None:
-    """Whoever reads the failure sees what was asked."""
-    api.get("Pod", "default", "pod")
-    with pytest.raises(TimeoutError, match="GET /api/v1/namespaces/default/pods/pod 200"):
-        fake.wait_for(lambda: False, timeout=0.01)
 
 
 def test_it_goes_away_with_all_its_threads(api: KubeApi, fake: FakeKube) -> None:

@@ -37,16 +37,6 @@ from tests.unit.launch.job_parts import (
 
 
 @pytest.mark.parametrize("situation", YAML)
-def test_a_definition_is_not_changed_by_making_its_job(situation: str) -> None:
-    """The same one makes the Jobs of all nodes."""
-    found = definition(situation)
-    before = deepcopy(found)
-    first = made_of(found, launch_of(found))
-    assert before == found
-    assert first == made_of(found, launch_of(found))
-
-
-@pytest.mark.parametrize("situation", YAML)
 def test_what_a_template_says_stays(situation: str) -> None:
     """Containers keep their order and all they have; nothing of the Pod's is lost."""
     found = definition(situation)
@@ -258,10 +248,6 @@ def test_labels_and_annotations_of_the_users_stay_but_not_over_ours() -> None:
     assert ("plugin", "own", RUN) == tuple(
         labels[name] for name in ("sonobuoy-component", "sonobuoy-plugin", "sonobuoy-run")
     )
-
-
-def test_an_account_of_the_definitions_own_stays() -> None:
-    assert "theirs" == pod_of(made("adapter with everything of its own"))["serviceAccountName"]
 
 
 def test_a_place_without_an_owner_is_for_trying_it_out() -> None:

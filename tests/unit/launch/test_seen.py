@@ -9,15 +9,12 @@ from reporter.launch.seen import (
     newest_pods,
     node_is_away,
     read_event,
-    read_job,
     read_pod,
 )
 from reporter.run import names
 from tests.unit.launch.cluster import (
     CHECK,
     NOW,
-    OWNER,
-    api_job,
     api_pod,
     api_refusal,
     check_run,
@@ -28,19 +25,6 @@ from tests.unit.launch.cluster import (
 
 NAME = names.entry_name("r", CHECK)
 LAUNCH = check_run().launch
-
-
-def test_a_job_tells_whose_it_is():
-    job = read_job(api_job(CHECK))
-    expected = (NAME, f"uid-{NAME}", CHECK, OWNER, False, False, "")
-    fields = ("name", "uid", "key", "owner", "deleting", "over", "failed")
-    assert expected == tuple(getattr(job, name) for name in fields)
-    assert job.verdict is None
-
-
-def test_a_job_that_is_complete_is_over():
-    job = read_job(api_job(CHECK, conditions=[{"type": "Complete", "status": "True"}]))
-    assert (True, "") == (job.over, job.failed)
 
 
 def test_a_pod_of_no_plugin_of_ours():
@@ -84,20 +68,6 @@ def test_a_pod_that_is_taken_away_counts_last():
     for order in (pods, pods[::-1]):
         shown = sorted(pod.name for pod in newest_pods(order).values())
         assert ["alone", "first"] == shown
-
-
-def test_each_maker_has_a_newest_pod():
-    """One with the labels of another's hides none of that."""
-    pods = [
-        SeenPod("real", "1", job="x", job_uid="ours", created_at=4.0),
-        SeenPod("forged", "2", job="x", job_uid="forged", created_at=5.0),
-    ]
-    shown = {by: pod.name for by, pod in newest_pods(pods).items()}
-    assert {("x", "ours"): "real", ("x", "forged"): "forged"} == shown
-
-
-def test_the_scheduler_has_not_spoken_of_a_pod_that_it_has_just_bound():
-    assert read_pod(api_pod(CHECK), LAUNCH).trouble is None
 
 
 def test_gated_is_not_unschedulable():

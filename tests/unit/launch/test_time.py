@@ -128,13 +128,6 @@ def test_a_refusal_is_over_when_there_is_a_pod():
     assert {} == launcher.look(5_000, **seen(BUSY, events=[event])).fail
 
 
-def test_a_refusal_of_an_earlier_run_of_that_name():
-    event = api_refusal(CHECK, "Error creating: exceeded quota", uid="earlier")
-    launcher = fresh()
-    made = launcher.look(20, **seen(events=[event]))
-    assert "NoPod" == made.pods[CHECK].reason
-
-
 def test_a_job_without_a_pod_is_not_shown_in_its_first_moments():
     launcher = fresh()
     made = launcher.look(0, **seen())

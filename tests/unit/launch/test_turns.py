@@ -98,21 +98,16 @@ def test_a_copy_of_our_job_under_another_name():
     assert ((), True) == (made.delete, made.through)
 
 
-def test_the_api_refuses_the_job():
+def test_the_api_refuses_one_job_and_none_of_the_others():
     """At once, with its words."""
     denial = Denial("JobRefused", 'jobs.batch "x" is forbidden: exceeded quota: jobs')
-    launcher = Launcher(check_run())
-    made = launcher.look(0, denied={entry_name("r", CHECK): denial})
-    failure = made.fail[CHECK]
-    assert (Cause.START_FAILED, *denial) == (failure.cause, failure.reason, failure.text)
-    assert () == made.create
-    assert NOW == failure.at
-
-
-def test_a_refusal_of_one_is_none_of_the_others():
     launcher = Launcher(run_of(Plugin("disk", ("node1", "node2"))))
-    made = launcher.look(0, denied={entry_name("r", NODE1): Denial("JobRefused", "no")})
-    assert {NODE1} == made.fail.keys()
+    made = launcher.look(0, denied={entry_name("r", NODE1): denial})
+    ((key, failure),) = made.fail.items()
+    assert (NODE1, Cause.START_FAILED, *denial, NOW) == (
+        *(key, failure.cause, failure.reason, failure.text),
+        failure.at,
+    )
     assert (NODE2,) == made.create
 
 

@@ -103,71 +103,31 @@ def test_links_above_the_directory_belong_to_the_mount(results: Path, tmp_path: 
     assert ("a.json", b"{}") == content(tmp_path / "link")
 
 
-def foreign_path(results: Path) -> str:
-    return "/etc/hostname"
-
-
-def own_environment(results: Path) -> str:
-    return "/proc/self/environ"
-
-
-def foreign_directory(results: Path) -> str:
-    return "/etc"
-
-
-def parent(results: Path) -> str:
-    return f"{results}/.."
-
-
-def root(results: Path) -> str:
-    return "/"
-
-
-def relative_climb(results: Path) -> str:
-    (results.parent / "secret").write_bytes(b"secret")
-    return "../secret"
-
-
-def sibling_with_the_same_beginning(results: Path) -> str:
-    (results.parent / "results2").mkdir()
-    (results.parent / "results2/a").write_bytes(b"secret")
-    return f"{results}2/a"
-
-
-def link_to_outside(results: Path) -> str:
-    (results / "a").symlink_to("/proc/self/environ")
-    return f"{results}/a"
-
-
-def link_to_a_directory_outside(results: Path) -> str:
-    (results / "a").symlink_to("/proc/self")
-    return f"{results}/a/environ"
-
-
-def link_that_climbs(results: Path) -> str:
-    (results.parent / "secret").write_bytes(b"secret")
-    (results / "a").symlink_to("../secret")
-    return f"{results}/a"
-
-
 @pytest.mark.parametrize(
-    "make",
+    ("written", "links"),
     [
-        foreign_path,
-        own_environment,
-        foreign_directory,
-        parent,
-        root,
-        relative_climb,
-        sibling_with_the_same_beginning,
-        link_to_outside,
-        link_to_a_directory_outside,
-        link_that_climbs,
+        ("/etc/hostname", {}),
+        ("/proc/self/environ", {}),
+        ("/etc", {}),
+        ("{}/..", {}),
+        ("/", {}),
+        ("../secret", {}),
+        ("{}2/a", {}),
+        ("{}/a", {"a": "/proc/self/environ"}),
+        ("{}/a/environ", {"a": "/proc/self"}),
+        ("{}/a", {"a": "../secret"}),
     ],
 )
-def test_what_lies_outside_is_not_opened(results: Path, make: Callable[[Path], str]) -> None:
+def test_what_lies_outside_is_not_opened(
+    results: Path, written: str, links: dict[str, str]
+) -> None:
     """W9: the plugin chooses the path, and our environment holds a private key."""
-    say(results, make(results))
+    (results.parent / "secret").write_bytes(b"secret")
+    (results.parent / "results2").mkdir()
+    (results.parent / "results2/a").write_bytes(b"secret")
+    for name, target in links.items():
+        (results / name).symlink_to(target)
+    say(results, written.format(results))
 
     assert "foreign_path" == cause(results)
 
@@ -190,53 +150,24 @@ def test_results_that_are_replaced_meanwhile(
     assert "foreign_path" == cause(results)
 
 
-def missing(results: Path) -> str:
-    return f"{results}/missing.json"
-
-
-def dangling_link(results: Path) -> str:
-    (results / "a").symlink_to("nowhere")
-    return f"{results}/a"
-
-
-def loop_of_links(results: Path) -> str:
-    (results / "a").symlink_to("b")
-    (results / "b").symlink_to("a")
-    return f"{results}/a"
-
-
-def below_a_file(results: Path) -> str:
-    (results / "a").write_bytes(b"")
-    return f"{results}/a/b"
-
-
-def zero_byte(results: Path) -> str:
-    return f"{results}/a\0b"
-
-
-def relative_zero_byte(results: Path) -> str:
-    return "a\0b"
-
-
-def too_long(results: Path) -> str:
-    return f"{results}/{'n' * 300}"
-
-
 @pytest.mark.parametrize(
-    "make",
+    ("written", "links"),
     [
-        missing,
-        dangling_link,
-        loop_of_links,
-        below_a_file,
-        zero_byte,
-        relative_zero_byte,
-        too_long,
+        ("{}/missing.json", {}),
+        ("{}/a", {"a": "nowhere"}),
+        ("{}/a", {"a": "b", "b": "a"}),
+        ("{}/file/b", {}),
+        ("{}/a\0b", {}),
+        ("a\0b", {}),
+        ("{}/" + "n" * 300, {}),
     ],
 )
-def test_what_is_not_there(results: Path, make: Callable[[Path], str]) -> None:
+def test_what_is_not_there(results: Path, written: str, links: dict[str, str]) -> None:
     """W9: somebody has to be told, nobody else can know."""
-    say(results, make(results))
+    (results / "file").write_bytes(b"")
+    for name, target in links.items():
+        (results / name).symlink_to(target)
+    say(results, written.format(results))
 
     assert "no_result" == cause(results)
 

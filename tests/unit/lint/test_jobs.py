@@ -2,7 +2,6 @@
 
 import pytest
 
-from reporter.inject.jobs import objects_in
 from reporter.lint.jobs import read_jobs
 from tests.unit.lint.manifests import cron_job, env, ids, job, job_set, lint, pod, pod_of, spec
 
@@ -15,28 +14,6 @@ def bare(form="native"):
     pod(initContainers=[])(value)
     value["metadata"]["labels"] = {LABEL: form}
     return value
-
-
-def test_a_list_is_its_objects():
-    """Also a list in a list; what is no object is left out."""
-    inner = {"kind": "JobList", "items": [{"kind": "Job"}, 5]}
-    value = {"kind": "List", "items": [{"kind": "Pod"}, inner]}
-
-    assert [
-        ({"kind": "Pod"}, ("items", 0)),
-        ({"kind": "Job"}, ("items", 1, "items", 0)),
-    ] == list(objects_in(value))
-
-
-@pytest.mark.parametrize("value", [None, 5, "text", [{"kind": "Job"}]])
-def test_no_object(value):
-    """A document may be anything."""
-    assert [] == list(objects_in(value))
-
-
-def test_a_list_without_items_is_an_object():
-    """Whatever it is."""
-    assert [({"kind": "List"}, ())] == list(objects_in({"kind": "List"}))
 
 
 @pytest.mark.parametrize(

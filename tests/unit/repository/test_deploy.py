@@ -3,15 +3,12 @@
 What kustomize makes of them is tested in tests/blackbox/cluster/test_deploy.py.
 """
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from reporter.sidecar.settings import Settings
 from tests.unit.repository.manifests import (
-    DEPLOY,
     FORMS,
     SIDECAR,
     asked,
@@ -82,10 +79,6 @@ class TestComponents:
             "metadata.labels['job-name']" == (env["JOB_NAME"]["valueFrom"]["fieldRef"]["fieldPath"])
         )
 
-    def test_service_links_stay_as_the_job_has_them(self, pod):
-        """They are the whole Pod's, and the adapter may need its Services' variables."""
-        assert "enableServiceLinks" not in pod
-
     def test_variables_are_settings_and_the_required_ones_are_there(self, container):
         """A name that the settings do not know would be set in vain."""
         names = {variable["name"] for variable in container["env"]}
@@ -116,13 +109,6 @@ class TestComponents:
             "seccompProfile": {"type": "RuntimeDefault"},
         } == container["securityContext"]
 
-    def test_memory_is_limited_and_the_processor_is_not(self, container):
-        """A throttled start would hold the adapter back in the native form."""
-        assert {
-            "requests": {"cpu": "50m", "memory": "48Mi"},
-            "limits": {"memory": "64Mi"},
-        } == container["resources"]
-
     def test_both_forms_are_one_container(self, form):
         """They differ in the form alone."""
         native, classic = (
@@ -135,14 +121,6 @@ class TestComponents:
 
         assert native == classic
         assert one == other
-
-    def test_a_cron_job_gets_what_a_job_gets(self, form):
-        """And its Jobs get the label, which the reaper looks for."""
-        job, cron = (load(f"components/{form}/{name}.yaml") for name in ("job", "cronjob"))
-        template = cron["spec"]["jobTemplate"]
-
-        assert job["spec"] == template["spec"]
-        assert {"status-reporter.io/inject": form} == template["metadata"]["labels"]
 
 
 class TestExamples:
@@ -176,12 +154,3 @@ class TestExamples:
 def test_no_service_becomes_a_variable(path, pod):
     """What is ours alone does not take its namespace's Services for settings."""
     assert pod.get("enableServiceLinks") is False
-
-
-def test_plain_manifests_are_made_from_the_kustomize_files():
-    """`make fmt` has been run after the last change below deploy/."""
-    script = DEPLOY.parent / "scripts" / "plain_manifests.py"
-    command = [sys.executable, str(script), "--check"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-
-    assert (0, "") == (done.returncode, done.stdout)

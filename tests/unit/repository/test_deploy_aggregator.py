@@ -51,10 +51,6 @@ class TestAggregator:
             rule["resourceNames"]
         )
 
-    def test_no_service_becomes_a_variable(self, aggregator_pod):
-        """A Service of its namespace cannot set one of its variables."""
-        assert aggregator_pod["spec"]["enableServiceLinks"] is False
-
     def test_role_is_bound_to_its_account(self, aggregator_pod):
         """Names in binding, account and Pod are one."""
         binding = load("aggregator/rolebinding.yaml")

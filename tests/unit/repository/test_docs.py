@@ -18,7 +18,6 @@ from reporter.verdict.rows import Row
 
 ROOT = Path(__file__).parents[3]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 ADDING = (ROOT / "docs" / "add-to-jobs.md").read_text(encoding="utf-8")
 QUICKSTART = (ROOT / "docs" / "quickstart.md").read_text(encoding="utf-8")
 CONTRACT = (ROOT / "docs" / "contract.md").read_text(encoding="utf-8")
@@ -50,14 +49,6 @@ def test_document_help_and_class_know_the_same_variables():
 
     assert in_class == in_document
     assert in_class == in_help
-
-
-def test_every_test_of_a_promise_is_there():
-    """The table of promises names files of tests that exist."""
-    promised = re.findall(r"\]\((tests/[^)]+\.py)\)", CONTRIBUTING)
-
-    assert 8 == len(promised)
-    assert [] == [path for path in promised if not (ROOT / path).is_file()]
 
 
 def test_the_settings_table_is_made_from_the_code():

@@ -126,13 +126,6 @@ def test_every_alert_has_a_case_in_which_it_fires():
     assert {"critical", "warning", "info"} == {r["labels"]["severity"] for r in rules.values()}
 
 
-def test_the_operator_gets_the_same_rules():
-    """One is generated from the other."""
-    resource = load("monitoring/prometheusrule.yaml")
-
-    assert yaml.safe_load(RULES)["groups"] == resource["spec"]["groups"]
-
-
 def snake(name: str) -> str:
     """The name in Prometheus' own configuration of a field of the operator."""
     return re.sub("([A-Z])", lambda found: f"_{found[1].lower()}", name)

@@ -159,10 +159,6 @@ class TestPrograms:
         assert f"is not installed: pip install 'status-reporter[{extra}]'" in done.stderr
         assert 1 == len(done.stderr.splitlines())
 
-    def test_cmd_is_no_package(self):
-        """With an __init__.py it would shadow the standard module of that name."""
-        assert not (ROOT / "cmd" / "__init__.py").exists()
-
     def test_generated_kubernetes_classes_are_never_imported(self):
         """They would cost 23 MB of memory each time."""
         code = (
@@ -190,40 +186,24 @@ class TestLocks:
         inputs = [*check_locks.extra_inputs(project, "all"), *map(Requirement, more)]
         return list(check_locks.problems(check_locks.read_lock(text), inputs))
 
-    def test_lock_fits(self):
-        """What is locked is what pyproject.toml leads to."""
-        assert [] == self.problems(self.TEXT)
-
-    def test_new_requirement(self):
-        """A requirement that came after the lock was written is missing in it."""
-        found = self.problems(self.TEXT, "packaging")
-
-        assert ["packaging is missing, wanted by pyproject.toml"] == found
-
-    def test_version_moved_on(self):
-        """A lower limit above the locked version is named with both."""
-        (found,) = self.problems(self.TEXT, "structlog>=9999")
-
-        assert found.startswith("structlog==")
-        assert found.endswith("does not fit `structlog>=9999`, wanted by pyproject.toml")
-
-    def test_left_over_pin(self):
-        """A pin that nothing leads to is named."""
-        extra = "nothing-wants-this==1.0 \\\n    --hash=sha256:00\n"
-
-        assert ["nothing-wants-this is pinned, but nothing wants it"] == self.problems(
-            self.TEXT + extra
-        )
-
-    def test_missing_hash(self):
-        """A pin without a hash would let any file in."""
+    def test_a_lock_that_does_not_fit(self):
+        """A pin is missing, too old, left over, or without the hash that keeps other files out."""
         lines = self.TEXT.splitlines(keepends=True)
         start = next(i for i, line in enumerate(lines) if line.startswith("durationpy=="))
         name = lines[start].split(" ")[0]
         rest = next(i for i in range(start + 1, len(lines)) if not lines[i].startswith("    --"))
-        text = "".join([*lines[:start], f"{name}\n", *lines[rest:]])
+        unhashed = "".join([*lines[:start], f"{name}\n", *lines[rest:]])
+        (old,) = self.problems(self.TEXT, "structlog>=9999")
 
-        assert ["durationpy has no hash"] == self.problems(text)
+        assert old.startswith("structlog==")
+        assert old.endswith("does not fit `structlog>=9999`, wanted by pyproject.toml")
+        assert ["packaging is missing, wanted by pyproject.toml"] == self.problems(
+            self.TEXT, "packaging"
+        )
+        assert ["durationpy has no hash"] == self.problems(unhashed)
+        assert ["extra is pinned, but nothing wants it"] == self.problems(
+            self.TEXT + "extra==1.0 \\\n    --hash=sha256:00\n"
+        )
 
     def test_lock_of_a_plugins_image(self):
         """Packages that are not installed here: what is asked for is there, hashed, and fits."""

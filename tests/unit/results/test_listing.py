@@ -22,7 +22,8 @@ def written(*items: Item, counted: bool = False) -> list:
 
 
 def test_items_as_yaml():
-    item, _ = judged("manual", MANUAL)
+    item, note = judged("manual", MANUAL)
+    assert ({"passed": 1, "failed": 1, "unknown": 2}, "") == (item.counts, note)
     assert [
         {
             "name": "r",

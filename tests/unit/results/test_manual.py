@@ -2,23 +2,7 @@
 
 from __future__ import annotations
 
-from tests.unit.results.scene import MANUAL, judged, plain, read
-
-
-def test_a_tree_that_a_plugin_writes_itself():
-    """The first document; what branches say of themselves does not count."""
-    item, note = judged("manual", MANUAL)
-    details = {"ok": True, "n": 1.5, "s": "7"}
-    assert [
-        [
-            *("disks", "failed", {}, {}),
-            ["sda", "passed", details, {"size": "3"}],
-            ["sdb", "failed", details, {}],
-        ],
-        ["12", "unknown", {}, {}],
-        ["nil", "unknown", {"a": [1, {"b": None}], "big": "0o7"}, {}],
-    ] == plain(item)
-    assert ({"passed": 1, "failed": 1, "unknown": 2}, "") == (item.counts, note)
+from tests.unit.results.scene import judged, plain, read
 
 
 def test_a_manual_report_without_items_is_one_test():

@@ -83,7 +83,12 @@ def test_what_is_refused(changed, now, words):
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [("[]", "not a JSON object"), (" " * 2**20 + "{}", "larger than"), ("{", "JSON")],
+    [
+        ("[]", "not a JSON object"),
+        (" " * 2**20 + "{}", "larger than"),
+        ("{", "JSON"),
+        ("[" * 100_000, "JSON"),
+    ],
 )
 def test_what_is_no_such_file(text, words):
     """Broken, and how."""

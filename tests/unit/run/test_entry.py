@@ -366,11 +366,6 @@ def test_an_outage_after_the_decision(record):
     assert entry is returned(entry, START + 500, 400.0, 60.0)
 
 
-def test_an_outage_before_the_launch():
-    """There is no deadline to be moved."""
-    assert OPEN == returned(OPEN, START + 500, 400.0, 60.0)
-
-
 def test_a_failure_after_an_outage_does_not_shorten_the_window():
     """The first failure was 599 s ago: the window of the restart still stands."""
     old = Entry(E2E, window=Window(START, START + 600, "cut"), attempts=5)

@@ -140,11 +140,3 @@ def test_the_rhythm_of_a_run(keys, interval, timeout, expected):
 def test_the_rhythm_without_wishes():
     """What is written down as defaults fits together."""
     assert Rhythm() == rhythm(1, int(INTERVAL), TIMEOUT)
-
-
-def test_an_aggregator_that_was_paused_loses_nobody():
-    """A53: beat at 1,000 s, sweeps at 1,005 s and, after a pause, at 1,610 s."""
-    sweep, gap = Sweep(1_005.0).at(1_610.0)
-    assert False is lost(shifted(ARMED, gap, 1_610.0), now=1_610.0)
-    _, gap = sweep.at(1_615.0)
-    assert 0.0 == gap

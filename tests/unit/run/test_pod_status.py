@@ -12,7 +12,7 @@ from reporter.run.pod_status import Picked, Reading, of_reading, pick_pod, read_
 from reporter.run.record import Cause
 from reporter.run.state import Phase
 from reporter.run.view import ReadOutcome, counts, passed, percent, rows
-from tests.unit.run.world import FAILED, PASSED, UNREADABLE, all_in, ours, snapshot
+from tests.unit.run.world import FAILED, PASSED, UNREADABLE, ours, snapshot
 
 NEW = {"sonobuoy-component": "aggregator"}
 OLD = {"run": "sonobuoy-master"}
@@ -165,13 +165,6 @@ def test_a_status(word):
     """The four words, and whatever else is in it."""
     it = pod(value=f'{{"status":"{word}","plugins":null}}')
     assert Reading(ReadOutcome.OK, it, {"status": word, "plugins": None}) == read_status(it)
-
-
-def test_what_we_write_we_can_read():
-    """Both ends of the annotation."""
-    for run in (snapshot(), all_in()):
-        read = read_status(pod(value=annotations(run, strict=False).status))
-        assert ReadOutcome.OK is read.outcome
 
 
 LARGE = Plan("r", (Plugin("disk", tuple(f"{at:04}" + "n" * 39 for at in range(1_500))),))

@@ -128,14 +128,6 @@ def test_before_plugins_start():
     assert '{"plugins":null,"status":"post-processing",' + NO_TAR + "}" == value
 
 
-def test_no_results_yet():
-    """K1: everything runs."""
-    status, run = both(snapshot())
-    rows = [row("e2e", "global"), row("sysd", "node1"), row("sysd", "node2")]
-    assert (rows, "running") == (status["plugins"], status["status"])
-    assert (0.0, [], False) == (run["percent_complete"], run["failed"], run["truncated"])
-
-
 def test_errors_come_before_failures_as_in_sonobuoys_structure():
     """And neither when empty, nor ever the append fields."""
     run = snapshot(progress={E2E: sent(errors=("e",), failures=("f",), appendcompleted=3)})
@@ -357,16 +349,6 @@ def test_the_largest_runs_fit(run):
     assert True is json.loads(value.run)["truncated"]
     for each in progress_of(json.loads(value.status)).values():
         assert each is None or len(each["failures"]) == 10_000
-
-
-def test_a_few_thousand_failures_are_still_counted():
-    """K12: one entry with 10,000 of them; their names go, their number stays."""
-    failures = tuple("x" * 300 for _ in range(1_000))
-    run = snapshot(progress={E2E: sent(failures=failures, failures_total=10_000)})
-    status, own = both(run)
-    listed = status["plugins"][0]["progress"]["failures"]
-    assert (10_000, 10) == (len(listed), sum(1 for name in listed if name))
-    assert True is own["truncated"]
 
 
 def test_text_in_any_script_counts_in_bytes():

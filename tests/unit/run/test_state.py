@@ -6,7 +6,7 @@ import pytest
 
 from reporter.run.plan import Plan, Plugin
 from reporter.run.record import Cause
-from reporter.run.state import Phase, Status, final, percent_complete, run_status, stage
+from reporter.run.state import Phase, Status, final, percent_complete, run_status
 from tests.unit.run.world import (
     E2E,
     LOST,
@@ -109,13 +109,6 @@ def test_the_roll_up(run, status, percent, over):
     assert (status, percent, over) == (run_status(run), percent_complete(run), final(run))
 
 
-def test_a_late_result_turns_an_early_failure():
-    """That is why an early `failed` is not final."""
-    failed = snapshot({E2E: ours(), NODE1: RESULT})
-    assert (Status.FAILED, False) == (run_status(failed), final(failed))
-    assert Status.RUNNING is run_status(snapshot(TWO_IN))
-
-
 @pytest.mark.parametrize(
     ("phase", "expected"),
     [(Phase.RUNNING, False), (Phase.POST_PROCESSING, True), (Phase.CLOSED, True)],
@@ -123,12 +116,6 @@ def test_a_late_result_turns_an_early_failure():
 def test_the_set_of_results_is_final_from_post_processing_on(phase, expected):
     """What the intake asks before it takes a result."""
     assert expected is snapshot(phase=phase).closed
-
-
-def test_the_stage_does_not_care_for_failures():
-    """What the annotation shows until the end."""
-    assert Status.RUNNING is stage(snapshot({E2E: ours()}))
-    assert Status.POST_PROCESSING is stage(snapshot(dict.fromkeys((E2E, NODE1, NODE2), ours())))
 
 
 def test_percent_has_four_decimals():

@@ -185,10 +185,6 @@ def test_a_node_is_best_reached_by_its_external_address() -> None:
     ] == node_urls(SERVICE, POD, NODE)
 
 
-def test_who_may_not_read_nodes_has_the_pods_word() -> None:
-    assert ["https://10.0.0.1:31234"] == node_urls(SERVICE, POD, {})
-
-
 def test_nothing_is_known_yet() -> None:
     """No port is allotted, the Pod has no node, the balancer no address."""
     assert [] == node_urls({"spec": {"ports": [{"port": 8081}]}}, POD, NODE)

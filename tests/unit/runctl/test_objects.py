@@ -304,13 +304,12 @@ def test_a_run_that_ends_is_a_job_whose_exit_code_is_the_verdict() -> None:
     """No second Pod follows a verdict; one that ended otherwise is replaced, if it has a volume."""
     made = objects(SITUATIONS["a Job that ends"])
     spec = one(made, "Job")["spec"]
-    final, moved = spec["podFailurePolicy"]["rules"]
+    final, _ = spec["podFailurePolicy"]["rules"]
     assert (6, "FailJob", [1, 2]) == (
         spec["backoffLimit"],
         final["action"],
         final["onExitCodes"]["values"],
     )
-    assert "Ignore" == moved["action"]
     env = pod_of(SITUATIONS["a Job that ends"])["containers"][0]["env"]
     assert {"name": "EXIT_WHEN_FINISHED", "value": "true"} in env
     assert "Never" == pod_of(SITUATIONS["a Job that ends"])["restartPolicy"]
@@ -344,12 +343,10 @@ def test_the_url_of_an_upload_is_in_its_secret_and_nowhere_else() -> None:
 
 
 def test_a_drained_node_costs_no_run_its_verdict() -> None:
-    """The next Pod of the aggregator's Job has its state; without a volume it would begin anew."""
+    """The next Pod of the aggregator's Job has its state."""
     (_, rule) = one(objects(replace(ALL, exit=True)), "Job")["spec"]["podFailurePolicy"]["rules"]
     assert "Ignore" == rule["action"]
     assert [{"type": "DisruptionTarget", "status": "True"}] == rule["onPodConditions"]
-    without = one(objects(replace(ALL, exit=True, storage=None)), "Job")["spec"]
-    assert "podFailurePolicy" not in without
 
 
 def test_the_platform_gives_groups_where_it_wants_to() -> None:

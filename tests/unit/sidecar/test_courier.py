@@ -74,16 +74,29 @@ def carrying(client: Client, clock: Clock | None = None) -> Iterator[tuple[Couri
         courier._thread.join(BOUND)
 
 
+def finish(courier: Courier, client: Client) -> None:
+    """Hand the delivery over and wait for its end."""
+    courier.conclude(client.deliver)
+    assert courier.done.wait(BOUND)
+
+
+def carried(client: Client, update: Progress) -> list:
+    """Carry an update, which is asked for before the delivery is handed over."""
+    with carrying(client) as (courier, said):
+        courier.progress(update)
+        assert client.asked.acquire(timeout=BOUND)
+        finish(courier, client)
+    return said
+
+
 class TestProgress:
     """Newest wins, and not too often."""
 
     def test_goes_out_as_an_update_that_replaces(self):
         """What the adapter left out is zero."""
         client = Client()
-        with carrying(client) as (courier, _):
-            courier.progress(Progress(msg="m", completed=3, failures=("f",)))
-            assert client.asked.acquire(timeout=BOUND)
 
+        assert [200, DELIVERED] == carried(client, Progress(msg="m", completed=3, failures=("f",)))
         assert [Update(msg="m", completed=3, failures=("f",))] == client.updates
 
     def test_newest_replaces_what_waits(self):
@@ -95,23 +108,17 @@ class TestProgress:
                 courier.progress(Progress(completed=number))
             clock.now += UPDATE_PAUSE
             client.gate.set()
-            courier.conclude(client.deliver)
-            assert courier.done.wait(BOUND)
+            finish(courier, client)
 
         assert 9 == client.updates[-1].completed
         assert len(client.updates) <= 2
 
     def test_one_that_failed_is_sent_again_unless_a_newer_one_comes(self):
         """The end of the work is not lost to a moment without network."""
-        client, clock = Client(NoAnswer("gone"), 200), Clock()
-        with carrying(client, clock) as (courier, said):
-            courier.progress(Progress(completed=7))
-            assert client.asked.acquire(timeout=BOUND)
-            courier.conclude(client.deliver)
-            assert courier.done.wait(BOUND)
+        client = Client(NoAnswer("gone"), 200)
 
+        assert [0, 200, DELIVERED] == carried(client, Progress(completed=7))
         assert [7, 7] == [update.completed for update in client.updates]
-        assert [0, 200, DELIVERED] == said
 
     def test_one_that_hung_is_not_sent_again_before_the_delivery(self):
         """The delivery has half a minute; another hang would cost it a third of that."""
@@ -131,13 +138,8 @@ class TestProgress:
     def test_the_newest_that_was_not_taken_follows_a_delivery(self):
         """An aggregator that was away and is back shows how far the work has come."""
         client = Client(NoAnswer("away"), NoAnswer("away"), 200)
-        with carrying(client) as (courier, said):
-            courier.progress(Progress(completed=7))
-            assert client.asked.acquire(timeout=BOUND)
-            courier.conclude(client.deliver)
-            assert courier.done.wait(BOUND)
 
-        assert [0, 0, DELIVERED, 200] == said
+        assert [0, 0, DELIVERED, 200] == carried(client, Progress(completed=7))
 
     def test_one_that_hangs_after_the_delivery_holds_nobody_up(self):
         """It is delivered: nobody has to wait, or to say that it is not."""
@@ -151,8 +153,7 @@ class TestProgress:
         with carrying(client) as (courier, said):
             courier.progress(Progress(completed=7))
             assert client.asked.acquire(timeout=BOUND)
-            courier.conclude(client.deliver)
-            assert courier.done.wait(BOUND)
+            finish(courier, client)
             assert [0, 0, DELIVERED] == said
 
         assert 3 == len(client.updates)
@@ -160,13 +161,8 @@ class TestProgress:
     def test_unexpected_error_does_not_cost_the_delivery(self):
         """The thread that carries both goes on."""
         client = Client(RuntimeError("bug"), 200)
-        with carrying(client) as (courier, _):
-            courier.progress(Progress(completed=7))
-            assert client.asked.acquire(timeout=BOUND)
-            courier.conclude(client.deliver)
-            assert courier.done.wait(BOUND)
 
-        assert 1 == client.sent
+        assert DELIVERED in carried(client, Progress(completed=7))
 
     @pytest.mark.parametrize("status", [403, 404, 410])
     def test_nothing_more_once_the_answer_is_final(self, status):
@@ -175,8 +171,7 @@ class TestProgress:
         with carrying(client, clock) as (courier, _):
             courier.progress(Progress(completed=1))
             assert client.asked.acquire(timeout=BOUND)
-            courier.conclude(client.deliver)
-            assert courier.done.wait(BOUND)
+            finish(courier, client)
             courier.progress(Progress(completed=2))
 
         assert 1 == len(client.updates)
@@ -190,8 +185,7 @@ class TestDelivery:
         client = Client()
         with carrying(client) as (courier, said):
             assert not courier.busy
-            courier.conclude(client.deliver)
-            assert courier.done.wait(BOUND)
+            finish(courier, client)
             assert not courier.busy
 
         assert [DELIVERED] == said
@@ -237,7 +231,6 @@ class TestDelivery:
         """Whatever went wrong, the courier ends and says why."""
         client = Client(delivery=delivery)
         with carrying(client) as (courier, said):
-            courier.conclude(client.deliver)
-            assert courier.done.wait(BOUND)
+            finish(courier, client)
 
         assert [told] == said

@@ -5,6 +5,7 @@ import sys
 from importlib.util import find_spec
 
 RARE = {
+    "reporter.aggregator",
     "reporter.kube.port_forward",
     "reporter.link",
     "reporter.sidecar.command_line",
@@ -12,6 +13,7 @@ RARE = {
     "reporter.sidecar.misconfigured",
     "reporter.sidecar.courier",
 }
+HEAVY = {"email_validator", "pydantic.networks", "pydantic.v1", "tomllib", "yaml"}
 PROGRAM = """
 import sys
 import jsonschema, prometheus_client, pydantic_settings, structlog
@@ -20,27 +22,18 @@ libraries = set(sys.modules)
 import reporter.sidecar.main
 print(*sorted(name for name in sys.modules if name.split(".")[0] == "reporter"))
 print(*sorted(n for n in set(sys.modules) - libraries if n.split(".")[0] != "reporter"))
+print(*sorted(libraries))
 """
 
 
-def loaded(monkeypatch) -> tuple[set[str], set[str]]:
-    """Our modules, and those of others that its libraries would not bring."""
+def test_a_sidecar_has_nothing_in_memory_for_what_is_rare(monkeypatch):
+    """Bad settings, an aggregator, a question on the command line; the rare parts of others."""
     monkeypatch.delenv("COVERAGE_PROCESS_CONFIG", raising=False)  # it would be loaded, too
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True
-    )
-    ours, others = done.stdout.split("\n")[:2]
-    return set(ours.split()), set(others.split())
+    command = [sys.executable, "-c", PROGRAM]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    ours, others, libraries = (set(line.split()) for line in done.stdout.splitlines())
 
-
-def test_a_sidecar_loads_nothing_for_what_is_rare(monkeypatch):
-    """Bad settings, an aggregator, a question on the command line."""
     assert all(map(find_spec, RARE))
-    ours, _ = loaded(monkeypatch)
     assert not ours & RARE
-
-
-def test_a_sidecar_loads_no_more_of_others_than_its_libraries_do(monkeypatch):
-    """The standard library's rare parts are imported where they are needed."""
-    _, others = loaded(monkeypatch)
     assert set() == others
+    assert not libraries & HEAVY

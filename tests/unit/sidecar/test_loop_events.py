@@ -35,15 +35,6 @@ def test_a_verdict_that_may_still_change_is_not_announced() -> None:
     assert [("Warning", "DiskFull")] == announced(world)
 
 
-def test_a_verdict_whose_answer_was_lost_is_announced() -> None:
-    """Our patch was accepted, and the next read shows it."""
-    world = World("classic")
-    world.at(5.0, world.lose_answer, world.result)
-
-    assert LoopOutcome.FINAL == world.run()
-    assert [("Normal", "AllGood")] == announced(world)
-
-
 def test_a_restarted_reporter_does_not_announce_what_stands() -> None:
     """Whose patch was accepted has announced it, or had no time to."""
     world = World()

@@ -1,6 +1,7 @@
 """What the loop does after a final verdict, on a clock of the test's own."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -17,15 +18,28 @@ from reporter.sidecar.publish import LoopOutcome
 from tests.unit.sidecar.loop_world import Object, World, stamp, supersede
 
 
+def succeeded(form: str = "native", **options: Any) -> World:
+    """A success is on the Job."""
+    world = World(form, **options)
+    world.at(5.0, world.result)
+    assert LoopOutcome.FINAL == world.run()
+    return world
+
+
+def ends_badly() -> World:
+    """Then the adapter fails, and SIGTERM comes with its end."""
+    world = succeeded()
+    world.at(50.0, lambda: world.end(1, "Error"), world.sigterm)
+    return world
+
+
 @pytest.mark.parametrize(
     ("form", "deleted", "longest"),
     [("classic", False, 0.15), ("native", True, 0.15), ("native", False, 28.0)],
 )
 def test_idle_ends_with_sigterm(form: str, deleted: bool, longest: float) -> None:
     """After a last look for what contradicts the verdict, where one can still be shown."""
-    world = World(form=form)
-    world.at(5.0, world.result)
-    world.run()
+    world = succeeded(form)
     if deleted:
         world.at(99.0, world.delete)
     world.at(100.0, world.sigterm)
@@ -36,9 +50,7 @@ def test_idle_ends_with_sigterm(form: str, deleted: bool, longest: float) -> Non
 
 def test_an_end_that_a_busy_node_shows_late_is_noted() -> None:
     """In the native form SIGTERM says that the adapter has ended: there is time to learn how."""
-    world = World(form="native")
-    world.at(5.0, world.result)
-    assert LoopOutcome.FINAL == world.run()
+    world = succeeded()
     world.at(50.0, world.sigterm)
     world.at(60.0, lambda: world.end(137, "OOMKilled"))
     world.loop.idle(lambda _: False)
@@ -49,27 +61,18 @@ def test_an_end_that_a_busy_node_shows_late_is_noted() -> None:
 
 def test_idle_notes_a_contradiction_once() -> None:
     """An annotation-only write, however often the end is seen."""
-    world = World()
-    world.at(5.0, world.result)
-    assert LoopOutcome.FINAL == world.run()
+    world = succeeded()
     before = len(world.requests)
     world.at(50.0, lambda: world.end(1, "Error"))
     world.at(100.0, world.sigterm)
     world.loop.idle(lambda _: False)
 
     assert [(50.0, "GET"), (50.0, "PATCH")] == world.requests[before:]
-    assert (
-        '"after":{"exitCode":1'
-        in world.job["metadata"]["annotations"][  # type: ignore[index]
-            "status-reporter.io/Available"
-        ]
-    )
+    assert 1 == after(world)["exitCode"]
 
 
 def test_a_contradiction_right_after_the_verdict_is_noted_at_once() -> None:
-    world = World()
-    world.at(5.0, world.result)
-    assert LoopOutcome.FINAL == world.run()
+    world = succeeded()
     world.at(5.2, lambda: world.end(1, "Error"))
     world.at(5.3, world.sigterm)
     world.loop.idle(lambda _: after(world) != {})
@@ -78,9 +81,7 @@ def test_a_contradiction_right_after_the_verdict_is_noted_at_once() -> None:
 
 
 def test_a_contradiction_that_something_takes_out_again_is_sent_once() -> None:
-    world = World()
-    world.at(5.0, world.result)
-    assert LoopOutcome.FINAL == world.run()
+    world = succeeded()
     assert world.job is not None
     kept = dict(world.job["metadata"]["annotations"])
     world.webhook = lambda job: job["metadata"].update(annotations=dict(kept))
@@ -90,13 +91,6 @@ def test_a_contradiction_that_something_takes_out_again_is_sent_once() -> None:
     world.loop.idle(lambda _: False)
 
     assert [(50.0, "GET"), (50.0, "PATCH")] == world.requests[before:]
-
-
-def ends_badly(world: World) -> None:
-    """A success is on the Job; then the adapter fails, and SIGTERM comes with its end."""
-    world.at(5.0, world.result)
-    assert LoopOutcome.FINAL == world.run()
-    world.at(50.0, lambda: world.end(1, "Error"), world.sigterm)
 
 
 def after(world: World, member: str = "after") -> Object:
@@ -111,8 +105,7 @@ def after(world: World, member: str = "after") -> Object:
 @pytest.mark.parametrize("request_of", ["GET", "PATCH"])
 def test_a_contradiction_survives_a_failed_request(error: KubeError, request_of: str) -> None:
     """Somebody wrote in between, or the API stumbled: read again and try again."""
-    world = World()
-    ends_badly(world)
+    world = ends_badly()
     world.fail_next(request_of, error)
     world.loop.idle(lambda _: False)
 
@@ -123,8 +116,7 @@ def test_a_contradiction_survives_a_failed_request(error: KubeError, request_of:
 
 def test_a_contradiction_is_tried_until_the_write_budget_ends() -> None:
     """An API that takes no patch does not hold the Pod longer than that."""
-    world = World()
-    ends_badly(world)
+    world = ends_badly()
     world.errors_of["PATCH"] = [Unavailable("503")] * 1000
     world.loop.idle(lambda _: False)
 
@@ -137,8 +129,7 @@ def test_a_contradiction_is_tried_until_the_write_budget_ends() -> None:
 )
 def test_a_contradiction_that_cannot_be_added_is_let_go(error: KubeError) -> None:
     """The verdict stands; nothing is tried twice and nobody waits."""
-    world = World()
-    ends_badly(world)
+    world = ends_badly()
     world.fail_next("PATCH", error)
     world.loop.idle(lambda _: False)
 
@@ -149,9 +140,7 @@ def test_a_contradiction_that_cannot_be_added_is_let_go(error: KubeError) -> Non
 
 def test_a_contradiction_is_added_after_a_restart_of_the_reporter() -> None:
     """The verdict that stands was given by an earlier process of the same attempt."""
-    world = World()
-    world.at(5.0, world.result)
-    assert LoopOutcome.FINAL == world.run()
+    world = succeeded()
     before = json.loads(json.dumps(world.condition))
     world.restart()
     assert LoopOutcome.FINAL == world.run()
@@ -210,8 +199,7 @@ def test_a_result_after_the_timeout_whose_note_had_no_answer_is_announced() -> N
 
 def test_nothing_is_added_to_the_verdict_of_a_newer_attempt() -> None:
     """Its own adapter is what contradicts it."""
-    world = World()
-    ends_badly(world)
+    world = ends_badly()
     world.at(49.0, lambda: supersede(world))
     world.loop.idle(lambda _: False)
 
@@ -221,9 +209,7 @@ def test_nothing_is_added_to_the_verdict_of_a_newer_attempt() -> None:
 
 def test_idle_sleeps() -> None:
     """The poll interval is all that wakes it."""
-    world = World(poll_interval=10.0)
-    world.at(5.0, world.result)
-    assert LoopOutcome.FINAL == world.run()
+    world = succeeded(poll_interval=10.0)
     before = len(world.passes)
     world.at(1005.0, world.end, world.sigterm)
     world.loop.idle(lambda _: False)

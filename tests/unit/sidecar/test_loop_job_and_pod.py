@@ -10,7 +10,7 @@ from reporter.sidecar.inotify import DirectoryWatch
 from reporter.sidecar.publish import LoopOutcome
 from reporter.verdict.condition import Attempt, Statement
 from reporter.verdict.decide import Settled
-from reporter.verdict.facts import PodGone, PodNeverSeen, PodRefused, PodSeen, PodUnknown
+from reporter.verdict.facts import PodGone, PodSeen, PodUnknown
 from reporter.verdict.rows import Report
 from tests.fakekube import make_job
 from tests.unit.sidecar.loop_world import EPOCH, World, rows
@@ -111,17 +111,6 @@ def test_a_uid_that_is_refused_in_the_write() -> None:
 
 
 # The Pod
-
-
-@pytest.mark.parametrize("shown", [PodRefused(), PodNeverSeen()])
-def test_without_a_pod_the_file_is_revisable_until_the_wait_time_ends(shown: object) -> None:
-    """Nobody knows whether the adapter writes another one."""
-    world = World("classic", wait=100.0)
-    world.shown = shown  # type: ignore[assignment]
-    world.at(10.0, world.result)
-
-    assert LoopOutcome.FINAL == world.run()
-    assert [(10.0, "R", False), (100.0, "R", True)] == world.history[-2:]
 
 
 def test_nothing_is_written_for_a_pod_that_no_answer_has_shown() -> None:

@@ -1,5 +1,7 @@
 """When the loop tries again and when it gives up, on a clock of the test's own."""
 
+from typing import Any
+
 import pytest
 
 from reporter.errors import Conflict, Forbidden, InvalidRequest, Unavailable
@@ -9,6 +11,17 @@ from reporter.verdict.pod import Names, read_pod
 from tests.unit.sidecar.loop_world import IMAGE, World, rows, running, stamp, waiting
 
 _BUSY = [Unavailable("x", retry_after=30.0)] * 1_000
+
+
+def cut_off(form: str = "native", *, since: float = 4.0, grace: int = 30, **options: Any) -> World:
+    """The API goes away, a result comes, the adapter ends, and SIGTERM with it."""
+    world = World(form, **options)
+    world.pod["spec"]["terminationGracePeriodSeconds"] = grace
+    world.away(since == 0.0)
+    world.at(since, world.away)
+    world.at(5.0, world.result)
+    world.at(6.0, world.end, world.sigterm)
+    return world
 
 
 def test_an_outage_is_met_with_a_back_off_of_at_most_five_seconds() -> None:
@@ -201,10 +214,7 @@ def test_an_outage_that_is_longer_than_the_grace_period(form: str, left: float) 
 
     Soon where the adapter is known to be dead; it may write another result until then.
     """
-    world = World(form)
-    world.at(4.0, world.away)
-    world.at(5.0, world.result)
-    world.at(6.0, world.end, world.sigterm)
+    world = cut_off(form)
 
     assert LoopOutcome.GAVE_UP == world.run()
     at, report = world.withheld_at[0]
@@ -214,11 +224,7 @@ def test_an_outage_that_is_longer_than_the_grace_period(form: str, left: float) 
 
 def test_an_outage_that_began_before_the_pod_was_seen() -> None:
     """Its grace period is unknown: others hear soon, and writing goes on."""
-    world = World()
-    world.pod["spec"]["terminationGracePeriodSeconds"] = 300
-    world.away()
-    world.at(5.0, world.result)
-    world.at(6.0, world.end, world.sigterm)
+    world = cut_off(since=0.0, grace=300)
     world.at(200.0, lambda: world.away(False))
 
     assert LoopOutcome.FINAL == world.run()
@@ -254,11 +260,7 @@ def test_a_verdict_that_is_written_at_the_last_moment_was_told_long_before() -> 
 
     What is left of the grace period would not be enough to deliver it.
     """
-    world = World(watched=False)
-    world.pod["spec"]["terminationGracePeriodSeconds"] = 60
-    world.at(4.0, world.away)
-    world.at(5.0, world.result)
-    world.at(6.0, world.end, world.sigterm)
+    world = cut_off(grace=60, watched=False)
     world.at(58.0, lambda: setattr(world, "hangs", True))
     world.at(62.0, lambda: setattr(world, "hangs", False), lambda: world.away(False))
 
@@ -269,10 +271,7 @@ def test_a_verdict_that_is_written_at_the_last_moment_was_told_long_before() -> 
 
 def test_an_outage_without_end_before_the_pod_was_seen() -> None:
     """Whoever has not been killed after ten minutes gives up; it tried twice a second."""
-    world = World()
-    world.away()
-    world.at(5.0, world.result)
-    world.at(6.0, world.end, world.sigterm)
+    world = cut_off(since=0.0)
 
     assert LoopOutcome.GAVE_UP == world.run()
     assert 606.0 == pytest.approx(world.now, abs=0.6)
@@ -280,10 +279,7 @@ def test_an_outage_without_end_before_the_pod_was_seen() -> None:
 
 
 def test_an_outage_that_ends_soon_leaves_the_verdict_to_the_write() -> None:
-    world = World()
-    world.at(4.0, world.away)
-    world.at(5.0, world.result)
-    world.at(6.0, world.end, world.sigterm)
+    world = cut_off()
     world.at(9.0, lambda: world.away(False))
 
     assert LoopOutcome.FINAL == world.run()
@@ -332,10 +328,11 @@ def test_an_adapter_that_may_run_again_is_not_given_up() -> None:
 
 
 def test_an_answer_that_got_lost_is_no_second_write() -> None:
-    """The PATCH was carried out: the next read shows it, and the verdict is told once."""
+    """The PATCH was carried out: the next read shows it; the verdict is told and announced once."""
     world = World("classic")
     world.at(1.0, world.lose_answer, world.result)
 
     assert LoopOutcome.FINAL == world.run()
     assert [("A", False), ("R", True)] == rows(world)
     assert 2 == sum(method == "PATCH" for _, method in world.requests)
+    assert ["AllGood"] == [event["reason"] for event in world.events]

@@ -5,17 +5,7 @@ import itertools
 import pytest
 
 from reporter.sidecar.publish import LoopOutcome
-from tests.unit.sidecar.loop_world import World, running, stamp, terminated, waiting
-
-
-def test_a_natural_end_shows_after_sigterm() -> None:
-    """Fifteen milliseconds later; nothing is written in between."""
-    world = World()
-    world.at(10.0, world.sigterm)
-    world.at(10.015, lambda: world.end(1))
-
-    assert LoopOutcome.FINAL == world.run()
-    assert [(0.0, "A", False), (10.015, "X", True)] == world.history
+from tests.unit.sidecar.loop_world import World, rows, running, stamp, terminated
 
 
 def test_a_natural_end_is_polled_for() -> None:
@@ -55,49 +45,15 @@ def test_sigterm_alone_is_revisable_after_two_seconds(form: str, until: float) -
     assert len([at for at in world.pod_asked if at > 12.1]) <= until - 12
 
 
-@pytest.mark.parametrize("watched", [True, False])
-def test_an_end_that_is_shown_late_replaces_the_interruption(watched: bool) -> None:
+def test_an_end_that_is_shown_late_replaces_the_interruption() -> None:
     """The kubelet could not report it at once, and reports it again before it kills."""
-    world = World(watched=watched)
+    world = World(watched=False)
     world.at(10.0, world.sigterm)
     world.at(20.5, lambda: world.end(1))
 
     assert LoopOutcome.FINAL == world.run()
-    assert [(12.0, "N", False), (True, "X", True)] == [
-        world.history[-2],
-        (20.5 <= world.history[-1][0] <= 21.5, *world.history[-1][1:]),
-    ]
-
-
-def test_sigterm_while_the_api_is_away() -> None:
-    """Nothing is guessed before its return; a late kubelet gets ten seconds more."""
-    world = World()
-    world.at(10.0, world.away, world.sigterm)
-    world.at(15.0, lambda: world.away(False))
-    world.at(23.0, lambda: world.end(1))
-
-    assert LoopOutcome.FINAL == world.run()
-    assert (23.0, "X", True) == world.history[-1]
-
-
-def test_sigterm_while_the_api_stays_away() -> None:
-    """Until two seconds before the grace period ends."""
-    world = World()
-    world.at(10.0, world.away, world.sigterm)
-
-    assert LoopOutcome.GAVE_UP == world.run()
-    assert 38.0 == world.now
-
-
-@pytest.mark.parametrize(("grace", "until"), [(30, 38.0), (5, 13.0), (3, 11.5), (1, 11.5)])
-def test_the_time_to_write_after_sigterm(grace: int, until: float) -> None:
-    """max(1.5 s, to two seconds before the end), for a result that cannot be written."""
-    world = World("classic")
-    world.pod["spec"]["terminationGracePeriodSeconds"] = grace
-    world.at(10.0, world.away, world.sigterm, world.result)
-
-    assert LoopOutcome.GAVE_UP == world.run()
-    assert until == pytest.approx(world.now, abs=0.01)
+    assert [("A", False), ("N", False), ("X", True)] == rows(world)
+    assert 20.5 <= world.now <= 21.5
 
 
 def test_requests_that_hang_do_not_cost_more_than_there_is() -> None:
@@ -108,16 +64,6 @@ def test_requests_that_hang_do_not_cost_more_than_there_is() -> None:
 
     assert LoopOutcome.GAVE_UP == world.run()
     assert world.now <= 13.0 + 0.4
-
-
-def test_a_deletion_in_the_native_form() -> None:
-    """Written when it is seen, settled with SIGTERM: then the adapter is dead."""
-    world = World()
-    world.at(10.0, lambda: world.delete(30))
-    world.at(40.0, world.sigterm)
-
-    assert LoopOutcome.FINAL == world.run()
-    assert [(0.0, "A", False), (10.0, "N", False), (40.0, "N", True)] == world.history
 
 
 @pytest.mark.parametrize("form", ["native", "classic"])
@@ -171,44 +117,6 @@ def test_a_deletion_that_only_the_look_before_a_write_shows_holds_it_back_too() 
     world.run(60)
 
     assert [(0.0, "A", False), (51.5, "N", False)] == world.history
-
-
-def test_a_deadline_while_the_image_is_missing() -> None:
-    """The cause becomes the last word, before the Job says that its deadline has passed."""
-    world = World(adapter=waiting("ErrImagePull", "not found"))
-    world.job["spec"]["activeDeadlineSeconds"] = 30
-
-    world.at(30.0, lambda: world.delete(30))
-    world.at(31.0, world.sigterm)
-
-    assert LoopOutcome.FINAL == world.run()
-    assert [(2.0, "A", False), (30.0, "W1", False), (31.0, "W1", True)] == world.history
-    assert (
-        "container 'adapter': ErrImagePull: not found; the Job's activeDeadlineSeconds (30s) passed"
-    ) == world.condition["message"]
-
-
-def test_a_result_while_stopping_is_heard() -> None:
-    """In the classic form up to the last second."""
-    world = World("classic")
-    world.at(10.0, lambda: world.delete(30), world.sigterm)
-    world.at(36.9, lambda: world.result(False, "Stopped"))
-
-    assert LoopOutcome.FINAL == world.run()
-    assert (36.9, "R", True) == world.history[-1]
-
-
-def test_a_deletion_seen_late_leaves_what_is_left() -> None:
-    """SIGTERM in the native form comes when the adapter is dead, maybe at the very end."""
-    world = World()
-    world.at(10.0, lambda: world.delete(10))
-    world.at(20.0, world.sigterm, world.away)
-    world.at(21.0, lambda: world.away(False))
-
-    assert LoopOutcome.FINAL == world.run()
-    at, row, final = world.history[-1]
-    assert ("N", True) == (row, final)
-    assert at <= 21.5
 
 
 def test_the_job_is_read_again_before_a_deletion_is_settled() -> None:

@@ -1,7 +1,7 @@
 """When the loop reports an adapter that runs or does not start, on a clock of the test's own."""
 
 from reporter.sidecar.publish import LoopOutcome
-from tests.unit.sidecar.loop_world import IMAGE, World, rows, running, stamp, waiting
+from tests.unit.sidecar.loop_world import World, running, stamp, waiting
 
 # Row A
 
@@ -67,36 +67,3 @@ def test_a_report_of_trouble_is_taken_back_even_then() -> None:
 
     assert world.run(60) is None
     assert [(0.0, "W1", False), (50.0, "A", False)] == world.history
-
-
-# Waiting
-
-
-def test_a_failing_image_is_reported_after_a_minute_in_a_row() -> None:
-    """The kubelet alternates between the error and its back-off: that is one row."""
-    world = World(adapter=waiting(IMAGE, "not found"))
-    for second in range(10, 60, 10):
-        reason = IMAGE if second % 20 == 0 else "ImagePullBackOff"
-        world.at(float(second), lambda reason=reason: world.adapter(waiting(reason, "x")))
-
-    assert world.run(100) is None
-    assert (60.0, "W1", False) == world.history[-1]
-    assert ["A", "A", "W1"] == [row for row, _ in rows(world)]
-
-
-def test_the_wait_time_counts_from_the_adapters_start() -> None:
-    """An image pull of minutes does not eat it."""
-    world = World(adapter=waiting("PodInitializing"), wait=100.0)
-    world.at(90.0, lambda: world.adapter(running(stamp(90))))
-
-    assert LoopOutcome.FINAL == world.run()
-    assert (190.0, "T", True) == world.history[-1]
-
-
-def test_a_result_in_the_last_moment_wins() -> None:
-    """The Pod and the file are looked at once more before a timeout is written."""
-    world = World(wait=100.0)
-    world.at(99.999, world.result)
-
-    assert LoopOutcome.FINAL == world.run()
-    assert (99.999, "R", True) == world.history[-1]

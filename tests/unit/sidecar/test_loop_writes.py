@@ -54,6 +54,10 @@ def test_a_final_verdict_whose_annotation_is_removed_is_written_and_announced_on
     assert ["AllGood"] == [event["reason"] for event in world.events]
     assert 1 == len(world.failures)
     assert "annotation" in str(world.failures[0][1])
+    # The exit code and the metrics depend on its row.
+    assert world.sink.standing is not None
+    assert world.sink.standing.note is not None
+    assert ("R", True) == (world.sink.standing.note.row, world.sink.standing.note.final)
 
 
 def test_a_final_verdict_whose_message_is_changed_is_written() -> None:
@@ -65,18 +69,6 @@ def test_a_final_verdict_whose_message_is_changed_is_written() -> None:
     assert LoopOutcome.FINAL == world.run()
     assert [(5.0, "R", True)] == world.history
     assert ([5.0], "cut") == (patches(world), world.condition["message"])
-
-
-def test_a_final_verdict_is_known_as_ours_where_its_annotation_is_removed() -> None:
-    """The exit code and the metrics depend on its row."""
-    world = World("classic", report_running=False)
-    world.webhook = without_note
-    world.at(5.0, world.result)
-    world.run()
-
-    assert world.sink.standing is not None
-    assert world.sink.standing.note is not None
-    assert ("R", True) == (world.sink.standing.note.row, world.sink.standing.note.final)
 
 
 @pytest.mark.parametrize(

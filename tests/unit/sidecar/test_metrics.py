@@ -111,33 +111,24 @@ def test_facts_that_became_unknown_lose_their_series():
     assert {} == values(subject, "progress_expected")
 
 
-def test_exactly_one_status_is_1():
-    """The condition's three series are one fact."""
-    subject = metrics.Metrics("0.1.0")
-    subject.set_condition("False", "AdapterTimeout", from_file=False, final=False)
-    subject.set_condition("True", "AdapterSucceeded", from_file=False, final=True)
-
-    assert {"True": 1.0, "False": 0.0, "Unknown": 0.0} == values(subject, "condition")
-
-
-def test_an_old_reason_goes_when_a_new_one_comes():
-    """Two reasons at a time would be two verdicts."""
+@pytest.mark.parametrize(("from_file", "shown"), [(False, "AdapterTimeout"), (True, "FromResult")])
+def test_a_new_condition_takes_the_place_of_the_old_one(from_file, shown):
+    """Two reasons at a time would be two verdicts; adapters may invent some, and series must not
+    follow them, nor a look-alike of ours.
+    """
     subject = metrics.Metrics("0.1.0")
     subject.set_condition("Unknown", "AdapterRunning", from_file=False, final=False)
-    assert {"AdapterRunning": 1.0} == values(subject, "verdict")
-    assert {"": 0.0} == values(subject, "verdict_final")
+    assert ({"AdapterRunning": 1.0}, {"": 0.0}) == (
+        values(subject, "verdict"),
+        values(subject, "verdict_final"),
+    )
+    subject.set_condition("False", "AdapterTimeout", from_file=from_file, final=True)
 
-    subject.set_condition("False", "AdapterTimeout", from_file=False, final=True)
-    assert {"AdapterTimeout": 1.0} == values(subject, "verdict")
-    assert {"": 1.0} == values(subject, "verdict_final")
-
-
-def test_a_reason_from_a_file_counts_as_from_result():
-    """Adapters may invent reasons; series must not follow them, nor a look-alike of ours."""
-    subject = metrics.Metrics("0.1.0")
-    subject.set_condition("False", "AdapterTimeout", from_file=True, final=True)
-
-    assert {"FromResult": 1.0} == values(subject, "verdict")
+    assert {"True": 0.0, "False": 1.0, "Unknown": 0.0} == values(subject, "condition")
+    assert ({shown: 1.0}, {"": 1.0}) == (
+        values(subject, "verdict"),
+        values(subject, "verdict_final"),
+    )
 
 
 def test_everything_told_is_shown():

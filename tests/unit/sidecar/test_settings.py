@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 
 import pytest
 from pydantic import ValidationError
@@ -372,16 +370,3 @@ def test_the_effective_settings_are_shown_in_the_spelling_of_the_environment():
     assert "auto-detected" == shown["ADAPTER_CONTAINER_NAME"]
     assert "all interfaces" == shown["METRICS_ADDRESS"]
     assert [found.name for found in Settings.described()] == list(shown)
-
-
-def test_nothing_heavy_comes_along(monkeypatch):
-    """The optional parts of pydantic stay out of memory."""
-    monkeypatch.delenv("COVERAGE_PROCESS_CONFIG", raising=False)  # its parts come along
-    code = (
-        "import sys, reporter.sidecar.settings;"
-        "heavy = {'email_validator', 'pydantic.networks', 'yaml', 'tomllib', 'pydantic.v1'};"
-        "print(sorted(heavy & set(sys.modules)))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-
-    assert "[]\n" == done.stdout

@@ -81,7 +81,7 @@ SITUATIONS: list[tuple[Plan, Attempt, set[Verdict]]] = [
     (PLAN, pod(run(PASSED, REFUSED)), {PASSED}),
     (PLAN, pod(run(INVALID, REFUSED)), {REFUSED}),
     (LEFT, pod(run(PASSED)), {PASSED}),
-    (LEFT, pod(run(PASSED), refused=True), {PASSED, OLD}),
+    (LEFT, pod(run(PASSED), refused=True, others=frozenset({OLD})), {PASSED, OLD}),
     (PLAN, pod(run(INVALID)), {INVALID}),
     (PLAN, pod(run()), {MISSING}),
     (replace(PLAN, required=False), pod(run()), {SUCCEEDED}),
@@ -129,12 +129,19 @@ def test_who_was_there_to_see_the_end() -> None:
     # Refused until it was stopped, and its grace period was over before it went on.
     assert not owes(pod(run(), downs=((146.0, 155.0), (155.0, 180.0))))
     assert owes(pod(run(), downs=((146.0, 150.0), (165.0, 180.0))))
+    # It never started, so nobody knows when it ended.
+    assert owes(pod(downs=((90.0, 95.0),)))
+    assert not owes(pod(downs=((110.0, 140.0),)))
     assert not owes(pod(run(), downs=((146.0, 150.0),), refused=True))
     assert owes(pod(run(), downs=((153.5, 180.0),)))
     # A removed one may wait for its adapter until the grace period is nearly over.
     assert owes(pod(run(ended=None), removed=130.0, downs=((110.0, 120.0), (155.0, 180.0))))
     assert not owes(pod(run(ended=None), removed=130.0, downs=((140.0, 155.0),)))
     assert not owes(pod(run(), removed=105.0))
+    # It might have run again, until the Job had failed.
+    thrown = pod(run(code=3), removed=157.0, thrown=True)
+    assert owes(thrown)
+    assert not owes(replace(thrown, downs=((156.0, NEVER),)))
     assert not owes(pod(removed=130.0, up=NEVER))
 
 

@@ -322,6 +322,10 @@ SITUATIONS = {
         "A?",
         (50, retried(running(49), last=ended(1), restarts=9)),
     ),
+    "OnFailure: restarted often and about to start": (
+        "A? is waiting: ContainerCreating",
+        (50, retried(Waiting("ContainerCreating"), last=ended(1), restarts=9)),
+    ),
     "own restart rule: an exit code it names": (
         "A? ended with exit code 42",
         (11, pod(ended(42), restart=OWN_POLICY)),

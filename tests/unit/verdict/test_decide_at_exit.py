@@ -62,7 +62,6 @@ SITUATIONS = {
         "A? ...; result received: QuotaLow",
         (3, pod(running()), valid(result=BAD)),
     ),
-    "no result while it runs": ("A?", (3, pod(running()))),
     "success, the API still shows it waiting": (
         "A? is waiting: PodInitializing; result received: AllChecked",
         (3, pod(Waiting("PodInitializing")), valid()),

@@ -177,15 +177,10 @@ def test_a_deadline_speaks_for_itself_where_nothing_else_is_known(situation):
 
 
 BESIDE = {
-    "exit 1 for good": ("X!", over(pod(ended(1)))),
     "command not found": ("W3!", over(pod(START_ERROR))),
     "an init container failed for good": (
         f"W3! init container 'prepare': exited with code 6: Error{JOBS}",
         over(unprepared),
-    ),
-    "deleted without a deadline": (
-        "N? Pod was deleted ... is waiting: ErrImagePull",
-        observed((19, pulling), (20, deleted(pulling))),
     ),
     "evicted": (
         "E? Pod was disrupted: Evicted: low on memory",

@@ -106,23 +106,21 @@ def test_a_result_where_the_api_has_never_shown_the_pod():
     assert "R?" == said(replace(o, stopping_since=None), NATIVE)
 
 
-@pytest.mark.parametrize(
-    ("until", "looks"),
-    [
-        pytest.param(58, [(30, runs)], id="until 2 s before the kill"),
-        pytest.param(60, [(30, patient)], id="30 s at most"),
-        pytest.param(148, [(30, PodSeen(patient, current=False))], id="the API is away"),
-        pytest.param(
-            80,
-            [(30, PodSeen(patient, current=False)), (50, patient)],
-            id="30 s of answers after an outage",
-        ),
-        pytest.param(32, [(30, PodRefused())], id="Pod refused"),
-        pytest.param(32, [(30, PodNeverSeen())], id="Pod never seen"),
-    ],
-)
-def test_native_form_looks_on_after_sigterm_for_an_end_that_is_shown_late(until, looks):
+PATIENT_AND_AWAY = PodSeen(patient, current=False)
+LOOKS_ON = {
+    "until 2 s before the kill": (58, (30, runs)),
+    "30 s at most": (60, (30, patient)),
+    "the API is away": (148, (30, PATIENT_AND_AWAY)),
+    "30 s of answers after an outage": (80, (30, PATIENT_AND_AWAY), (50, patient)),
+    "Pod refused": (32, (30, PodRefused())),
+    "Pod never seen": (32, (30, PodNeverSeen())),
+}
+
+
+@pytest.mark.parametrize("situation", LOOKS_ON)
+def test_native_form_looks_on_after_sigterm_for_an_end_that_is_shown_late(situation):
     """The kubelet reports an end again on a 10 s tick, before it kills."""
+    until, *looks = LOOKS_ON[situation]
     o = observed(*looks, stopped=30)
 
     assert not nothing_more(later(o, until - 0.01), NATIVE)
@@ -196,28 +194,27 @@ def test_before_sigterm_there_is_no_end():
 restarting = retried(running())
 
 
-@pytest.mark.parametrize(
-    ("o", "expected"),
-    [
-        pytest.param(observed((21, restarting)), None, id="not deleted"),
-        pytest.param(observed((21, going)), None, id="Never"),
-        pytest.param(observed((21, PodGone(restarting))), None, id="gone"),
-        pytest.param(observed((21, deleted(restarting))), 22.5, id="deleted"),
-        pytest.param(
-            observed((21, deleted(restarting)), (22, deleted(restarting)), stopped=22),
-            22.5,
-            id="stopped",
-        ),
-        pytest.param(
-            observed((21, deleted(restarting, grace=2)), stopped=21),
-            21.5,
-            id="stopped, with 2 s of grace: a second is kept for the write",
-        ),
-    ],
-)
-def test_how_long_a_deletion_under_on_failure_holds_writes_back(o, expected):
+GOING_ON = deleted(restarting)
+NOT_AT_ALL = float("-inf")
+HELD_BACK = {
+    "not deleted": (NOT_AT_ALL, observed((21, restarting))),
+    "Never": (NOT_AT_ALL, observed((21, going))),
+    "gone": (NOT_AT_ALL, observed((21, PodGone(restarting)))),
+    "deleted": (22.5, observed((21, GOING_ON))),
+    "stopped": (22.5, observed((21, GOING_ON), (22, GOING_ON), stopped=22)),
+    "stopped, with 2 s of grace: a second is kept for the write": (
+        21.5,
+        observed((21, deleted(restarting, grace=2)), stopped=21),
+    ),
+}
+
+
+@pytest.mark.parametrize("situation", HELD_BACK)
+def test_how_long_a_deletion_under_on_failure_holds_writes_back(situation):
     """The Job controller may be ending the Job, and has yet to write so."""
-    assert (float("-inf") if expected is None else expected) == Case(o, Policy()).no_write_before
+    expected, o = HELD_BACK[situation]
+
+    assert expected == Case(o, Policy()).no_write_before
 
 
 # When a classic reporter may end.
@@ -251,13 +248,14 @@ def test_a_reporter_whose_end_would_be_counted_stays(situation):
 @pytest.mark.parametrize(
     ("expected", "looks"),
     [
-        pytest.param(False, [runs], id="Never"),
-        pytest.param(True, [restarting], id="OnFailure"),
-        pytest.param(True, [pod(running(), own_restart=ON_FAILURE)], id="OnFailure for us alone"),
-        pytest.param(True, [pod(running(), restart=RestartPolicy("Always"))], id="Always"),
-        pytest.param(True, [PodRefused()], id="refused"),
-        pytest.param(False, [runs, PodUnknown()], id="known from before"),
+        (False, [runs]),
+        (True, [restarting]),
+        (True, [pod(running(), own_restart=ON_FAILURE)]),
+        (True, [pod(running(), restart=RestartPolicy("Always"))]),
+        (True, [PodRefused()]),
+        (False, [runs, PodUnknown()]),
     ],
+    ids=["Never", "OnFailure", "OnFailure for us alone", "Always", "refused", "known from before"],
 )
 def test_who_may_be_restarted_must_not_end_with_an_error(expected, looks):
     """Any other exit than 0 would be restarted and counted against the back-off limit."""

@@ -7,8 +7,6 @@ import pytest
 from reporter.verdict.case import Case, Policy
 from reporter.verdict.decide import decide, nothing_more, why_taken_away
 from reporter.verdict.facts import (
-    Blocker,
-    Container,
     Disruption,
     Form,
     Job,
@@ -45,7 +43,6 @@ going = deleted(runs)  # deletion asked for at 20 s, 30 s of grace
 failing = pod(running(), failing_at=at(20))
 evicting = replace(going, disruption=EVICTED)
 shut_down = pod(running(), disruption=Disruption("Terminated", "node shutdown", under_way=True))
-unprepared = pod(blocker=Blocker(Container("prepare", ended(6)), for_good=True))
 suspended = Job(suspended=True)
 limited = Job(started_at=at(0), deadline=20)
 
@@ -224,10 +221,6 @@ ENDED_THEN_AWAY = {
     ),
     "command not found, deleted later": ("W3!", (30, deleted(pod(START_ERROR)))),
     "exit 1 in a Pod that vanished": ("X!", (11, pod(ended(1))), (12, PodGone(pod(ended(1))))),
-    "deleted after another init container failed for good": (
-        "N! Pod was deleted ... is waiting: PodInitializing",
-        (21, deleted(pod(Waiting("PodInitializing"), blocker=unprepared.blocker))),
-    ),
 }
 
 

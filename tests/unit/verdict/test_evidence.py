@@ -214,15 +214,6 @@ def test_trouble_and_its_age():
     assert {"rule": "W1", "forSeconds": 67.5} == shown(o, "trouble")
 
 
-def test_trouble_is_not_forgotten_after_the_deletion():
-    """The Pod no longer shows what kept the adapter from starting."""
-    o = observed(
-        (3, pod(Waiting("ErrImagePull", "404"))), (20, deleted(pod())), (21, deleted(pod()))
-    )
-
-    assert {"rule": "W1", "forSeconds": 18} == shown(o, "trouble")
-
-
 def test_the_job():
     """Everything of it that a rule can have used."""
     job = Job("u", at(-2), 600.0, suspended=True, deleting=True, failure="DeadlineExceeded")

@@ -99,41 +99,35 @@ def test_the_last_run_that_ended_by_itself(looks, expected):
     assert expected == last_run(*looks)
 
 
-def starts(*looks, history=None):
-    """The adapter's first start: (monotonic, epoch)."""
-    found = observed(*looks, history=history).history
-    return found.first_started, found.first_started_at
-
-
 @pytest.mark.parametrize(
     ("looks", "expected"),
     [
-        pytest.param([(9, pod())], (None, None), id="not started"),
-        pytest.param([(9, pod(adapter=None))], (None, None), id="no adapter"),
-        pytest.param([(9, PodRefused())], (None, None), id="refused"),
-        pytest.param([(9, pod(START_ERROR))], (None, None), id="could not be started"),
-        pytest.param([(9, pod(running(5)))], (5, at(5)), id="runs"),
-        pytest.param([(9, pod(ended(0, start=5)))], (5, at(5)), id="ended"),
-        pytest.param([(30, again(running(20)))], (1, at(1)), id="runs again"),
-        pytest.param([(30, again(LOOPING))], (1, at(1)), id="in back-off"),
-        pytest.param(
-            [(9, pod(running(5))), (30, pod(running(20), restarts=1))],
-            (5, at(5)),
-            id="runs again, the last state has vanished",
-        ),
-        pytest.param([(9, pod(Running()))], (9, at(9)), id="runs without a time"),
-        pytest.param(
-            [(9, pod(Running())), (10, pod(running(5)))], (5, at(5)), id="the time comes later"
-        ),
-        pytest.param(
-            [(9, pod(Running())), (10, pod(Running()))], (9, at(9)), id="the time never comes"
-        ),
-        pytest.param([(9, pod(running(12)))], (9, at(12)), id="a start in the future is now"),
+        ([(9, pod())], (None, None)),
+        ([(9, pod(adapter=None))], (None, None)),
+        ([(9, PodRefused())], (None, None)),
+        ([(9, pod(START_ERROR))], (None, None)),
+        ([(9, pod(running(5)))], (5, at(5))),
+        ([(9, pod(ended(0, start=5)))], (5, at(5))),
+        ([(30, again(running(20)))], (1, at(1))),
+        ([(30, again(LOOPING))], (1, at(1))),
+        ([(9, pod(running(5))), (30, pod(running(20), restarts=1))], (5, at(5))),
+        ([(9, pod(Running()))], (9, at(9))),
+        ([(9, pod(Running())), (10, pod(running(5)))], (5, at(5))),
+        ([(9, pod(Running())), (10, pod(Running()))], (9, at(9))),
+        ([(9, pod(running(12)))], (9, at(12))),
+    ],
+    ids=[
+        *("not started", "no adapter", "refused", "could not be started", "runs", "ended"),
+        *("runs again", "in back-off", "runs again, the last state has vanished"),
+        *("runs without a time", "the time comes later", "the time never comes"),
+        "a start in the future is now",
     ],
 )
 def test_the_adapters_first_start(looks, expected):
-    """The earliest that was ever shown, kept across restarts."""
-    assert expected == starts(*looks)
+    """The earliest that was ever shown, kept across restarts: (monotonic, epoch)."""
+    found = observed(*looks).history
+
+    assert expected == (found.first_started, found.first_started_at)
 
 
 @pytest.mark.parametrize(
@@ -187,74 +181,47 @@ def test_what_is_recalled_never_moves_an_anchor_forward():
     assert history == earlier_start(history, now=9.0, wall=at(9), started_at=None, waiting_at=None)
 
 
-def troubles(*looks):
-    """The remembered trouble: (row, text, since)."""
-    history = observed(*looks).history
-    return history.trouble and (history.trouble.row, history.trouble.text, history.trouble_since)
-
-
+BY_US, BY_INIT = "container 'adapter': ", "init container 'prepare': "
+NOT_FOUND = 'StartError: exec: "nope": not found'
 ERROR = pod(Waiting("ErrImagePull", "404"))
-
-
 BACK_OFF = pod(Waiting("ImagePullBackOff", 'Back-off pulling image "a"'))
-
-
 CAUSED = pod(Waiting("ImagePullBackOff", 'Back-off pulling image "a": ErrImagePull: 404'))
-
-
 CONFIG = pod(Waiting("CreateContainerConfigError", "no key"))
+REMEMBERED = {
+    "once": ([(3, ERROR)], ("W1", "ErrImagePull: 404", 3)),
+    "the back-off hides the cause": ([(3, ERROR), (9, BACK_OFF)], ("W1", "ErrImagePull: 404", 3)),
+    "the back-off alone": (
+        [(3, BACK_OFF)],
+        ("W1", 'ImagePullBackOff: Back-off pulling image "a"', 3),
+    ),
+    "the cause comes later": ([(3, BACK_OFF), (9, CAUSED)], ("W1", "ErrImagePull: 404", 3)),
+    "another cause in the same row": (
+        [(3, ERROR), (9, pod(Waiting("ErrImagePull", "401")))],
+        ("W1", "ErrImagePull: 401", 3),
+    ),
+    "another row": ([(3, ERROR), (9, CONFIG)], ("W2", "CreateContainerConfigError: no key", 9)),
+    "over": ([(3, ERROR), (9, pod(running()))], None),
+    "over and back": ([(3, ERROR), (9, pod()), (12, ERROR)], ("W1", "ErrImagePull: 404", 12)),
+    "an outage in between": (
+        [(3, ERROR), (9, PodUnknown()), (12, ERROR)],
+        ("W1", "ErrImagePull: 404", 3),
+    ),
+    "the back-off of a command that is not found": (
+        [(3, retried(START_ERROR)), (9, again(LOOPING, last=START_ERROR))],
+        ("W3", NOT_FOUND, 3),
+    ),
+}
 
 
-@pytest.mark.parametrize(
-    ("looks", "expected"),
-    [
-        pytest.param([(3, ERROR)], ("W1", "container 'adapter': ErrImagePull: 404", 3), id="once"),
-        pytest.param(
-            [(3, ERROR), (9, BACK_OFF)],
-            ("W1", "container 'adapter': ErrImagePull: 404", 3),
-            id="the back-off hides the cause",
-        ),
-        pytest.param(
-            [(3, BACK_OFF)],
-            ("W1", "container 'adapter': ImagePullBackOff: Back-off pulling image \"a\"", 3),
-            id="the back-off alone",
-        ),
-        pytest.param(
-            [(3, BACK_OFF), (9, CAUSED)],
-            ("W1", "container 'adapter': ErrImagePull: 404", 3),
-            id="the cause comes later",
-        ),
-        pytest.param(
-            [(3, ERROR), (9, pod(Waiting("ErrImagePull", "401")))],
-            ("W1", "container 'adapter': ErrImagePull: 401", 3),
-            id="another cause in the same row",
-        ),
-        pytest.param(
-            [(3, ERROR), (9, CONFIG)],
-            ("W2", "container 'adapter': CreateContainerConfigError: no key", 9),
-            id="another row",
-        ),
-        pytest.param([(3, ERROR), (9, pod(running()))], None, id="over"),
-        pytest.param(
-            [(3, ERROR), (9, pod()), (12, ERROR)],
-            ("W1", "container 'adapter': ErrImagePull: 404", 12),
-            id="over and back",
-        ),
-        pytest.param(
-            [(3, ERROR), (9, PodUnknown()), (12, ERROR)],
-            ("W1", "container 'adapter': ErrImagePull: 404", 3),
-            id="an outage in between",
-        ),
-        pytest.param(
-            [(3, retried(START_ERROR)), (9, again(LOOPING, last=START_ERROR))],
-            ("W3", "container 'adapter': StartError: exec: \"nope\": not found", 3),
-            id="the back-off of a command that is not found",
-        ),
-    ],
-)
-def test_trouble_is_remembered_by_its_row(looks, expected):
+@pytest.mark.parametrize("situation", REMEMBERED)
+def test_trouble_is_remembered_by_its_row(situation):
     """The kubelet alternates between an error and its back-off: one trouble, one beginning."""
-    assert expected == troubles(*looks)
+    looks, expected = REMEMBERED[situation]
+    history = observed(*looks).history
+    trouble = history.trouble
+    found = trouble and (trouble.row, trouble.text.removeprefix(BY_US), history.trouble_since)
+
+    assert expected == found
 
 
 def behind(state, last=None, *, for_good=False):
@@ -263,121 +230,92 @@ def behind(state, last=None, *, for_good=False):
     return pod(waiting, blocker=Blocker(Container("prepare", state, last), for_good=for_good))
 
 
-@pytest.mark.parametrize(
-    ("shown", "expected"),
-    [
-        pytest.param(pod(adapter=None), None, id="no adapter"),
-        pytest.param(pod(running()), None, id="runs"),
-        pytest.param(pod(ended(128)), None, id="exit 128 by itself"),
-        pytest.param(
-            pod(START_ERROR),
-            Trouble("W3", "container 'adapter': StartError: exec: \"nope\": not found"),
-            id="command not found",
-        ),
-        pytest.param(
-            again(LOOPING, last=START_ERROR),
-            Trouble(
-                "W3", "container 'adapter': StartError: exec: \"nope\": not found", back_off=True
-            ),
-            id="command not found, in back-off",
-        ),
-        pytest.param(again(LOOPING), None, id="exit 1, in back-off"),
-        pytest.param(pod(LOOPING), None, id="in back-off, nothing else shown"),
-        pytest.param(behind(Waiting()), None, id="init container has not started"),
-        pytest.param(behind(Running()), None, id="init container runs"),
-        pytest.param(
-            behind(Waiting("ImagePullBackOff", 'Back-off pulling image "a": ErrImagePull: 404')),
-            Trouble("W1", "init container 'prepare': ErrImagePull: 404"),
-            id="init container's image",
-        ),
-        pytest.param(
-            behind(ended(6), for_good=True),
-            Trouble("W3", "init container 'prepare': exited with code 6: Error"),
-            id="init container failed",
-        ),
-        pytest.param(
-            behind(LOOPING, ended(6, message="no network")),
-            Trouble("W3", "init container 'prepare': exited with code 6: Error: no network"),
-            id="init container in back-off",
-        ),
-        pytest.param(
-            behind(ended(6, message="\u20ac" * 1000), for_good=True),
-            Trouble("W3", "init container 'prepare': exited with code 6: Error: " + 53 * "\u20ac"),
-            id="init container failed and its message is its log",
-        ),
-        pytest.param(
-            behind(Running(), ended(6)),
-            Trouble("W3", "init container 'prepare': exited with code 6: Error"),
-            id="init container runs again",
-        ),
-        pytest.param(
-            behind(Running(), ended(0)), None, id="init container runs again after exit 0"
-        ),
-        pytest.param(behind(LOOPING), None, id="init container in back-off, nothing else shown"),
-        pytest.param(
-            behind(Waiting("CreateContainerConfigError", 'secret "mesh" not found')),
-            Trouble(
-                "W2",
-                "init container 'prepare': CreateContainerConfigError: secret \"mesh\" not found",
-            ),
-            id="a sidecar lacks its configuration",
-        ),
-        pytest.param(
-            behind(Waiting("PostStartHookError", 300 * "x")),
-            Trouble("W3", "init container 'prepare': PostStartHookError: " + 160 * "x"),
-            id="a sidecar's hook failed and said much",
-        ),
-        pytest.param(
-            behind(LOOPING, START_ERROR),
-            Trouble("W3", "init container 'prepare': StartError: exec: \"nope\": not found"),
-            id="a sidecar's command not found, in back-off",
-        ),
-        pytest.param(
-            behind(START_ERROR),
-            Trouble("W3", "init container 'prepare': StartError: exec: \"nope\": not found"),
-            id="init container's command not found",
-        ),
-        pytest.param(
-            pod(Waiting("InvalidImageName", "bad"), blocker=behind(ended(6)).blocker),
-            Trouble("W1", "container 'adapter': InvalidImageName: bad", at_once=True),
-            id="the adapter's own trouble first",
-        ),
-    ],
-)
-def test_what_keeps_the_adapter_from_starting(shown, expected):
+def kept_back(row, text, **more):
+    """Trouble with the init container `prepare`."""
+    return Trouble(row, BY_INIT + text, **more)
+
+
+EXITED_6 = "exited with code 6: Error"
+PULLS = Waiting("ImagePullBackOff", 'Back-off pulling image "a": ErrImagePull: 404')
+NO_SECRET = Waiting("CreateContainerConfigError", 'secret "mesh" not found')
+TROUBLES = {
+    "no adapter": (pod(adapter=None), None),
+    "runs": (pod(running()), None),
+    "exit 128 by itself": (pod(ended(128)), None),
+    "command not found": (pod(START_ERROR), Trouble("W3", BY_US + NOT_FOUND)),
+    "command not found, in back-off": (
+        again(LOOPING, last=START_ERROR),
+        Trouble("W3", BY_US + NOT_FOUND, back_off=True),
+    ),
+    "exit 1, in back-off": (again(LOOPING), None),
+    "in back-off, nothing else shown": (pod(LOOPING), None),
+    "init container has not started": (behind(Waiting()), None),
+    "init container runs": (behind(Running()), None),
+    "init container's image": (behind(PULLS), kept_back("W1", "ErrImagePull: 404")),
+    "init container failed": (behind(ended(6), for_good=True), kept_back("W3", EXITED_6)),
+    "init container in back-off": (
+        behind(LOOPING, ended(6, message="no network")),
+        kept_back("W3", f"{EXITED_6}: no network"),
+    ),
+    "init container failed and its message is its log": (
+        behind(ended(6, message="\u20ac" * 1000), for_good=True),
+        kept_back("W3", f"{EXITED_6}: " + 53 * "\u20ac"),
+    ),
+    "init container runs again": (behind(Running(), ended(6)), kept_back("W3", EXITED_6)),
+    "init container runs again after exit 0": (behind(Running(), ended(0)), None),
+    "init container in back-off, nothing else shown": (behind(LOOPING), None),
+    "a sidecar lacks its configuration": (
+        behind(NO_SECRET),
+        kept_back("W2", 'CreateContainerConfigError: secret "mesh" not found'),
+    ),
+    "a sidecar's hook failed and said much": (
+        behind(Waiting("PostStartHookError", 300 * "x")),
+        kept_back("W3", "PostStartHookError: " + 160 * "x"),
+    ),
+    "a sidecar's command not found, in back-off": (
+        behind(LOOPING, START_ERROR),
+        kept_back("W3", NOT_FOUND),
+    ),
+    "init container's command not found": (behind(START_ERROR), kept_back("W3", NOT_FOUND)),
+    "the adapter's own trouble first": (
+        pod(Waiting("InvalidImageName", "bad"), blocker=behind(ended(6)).blocker),
+        Trouble("W1", f"{BY_US}InvalidImageName: bad", at_once=True),
+    ),
+}
+
+
+@pytest.mark.parametrize("situation", TROUBLES)
+def test_what_keeps_the_adapter_from_starting(situation):
     """By state and reason, naming the container; never by an exit code alone."""
+    shown, expected = TROUBLES[situation]
+
     assert expected == trouble_of(shown)
 
 
-def availability(*looks):
-    """Whether the API is away, and when it returned."""
-    history = observed(*looks).history
-    return history.away, history.returned
+AWAY = PodSeen(pod(), current=False)
 
 
 @pytest.mark.parametrize(
     ("looks", "expected"),
     [
-        pytest.param([(3, pod())], (False, None), id="there"),
-        pytest.param([(3, PodUnknown())], (True, None), id="no answer yet"),
-        pytest.param([(3, PodUnknown()), (5, pod())], (False, 5), id="the first answer"),
-        pytest.param(
-            [(3, PodUnknown()), (5, PodRefused())], (False, 5), id="refusing is answering"
-        ),
-        pytest.param([(3, pod()), (5, PodSeen(pod(), current=False))], (True, None), id="away"),
-        pytest.param(
-            [(3, PodSeen(pod(), current=False)), (5, pod()), (9, pod())], (False, 5), id="returned"
-        ),
-        pytest.param(
-            [(3, PodUnknown()), (5, pod()), (7, PodUnknown()), (9, PodGone(pod()))],
-            (False, 9),
-            id="returned twice",
-        ),
+        ([pod()], (False, None)),
+        ([PodUnknown()], (True, None)),
+        ([PodUnknown(), pod()], (False, 1)),
+        ([PodUnknown(), PodRefused()], (False, 1)),
+        ([pod(), AWAY], (True, None)),
+        ([AWAY, pod(), pod()], (False, 1)),
+        ([PodUnknown(), pod(), PodUnknown(), PodGone(pod())], (False, 3)),
+    ],
+    ids=[
+        *("there", "no answer yet", "the first answer", "refusing is answering", "away"),
+        *("returned", "returned twice"),
     ],
 )
 def test_outages(looks, expected):
     """The time of the API's last return is kept."""
-    assert expected == availability(*looks)
+    history = observed(*enumerate(looks)).history
+
+    assert expected == (history.away, history.returned)
 
 
 @pytest.mark.parametrize(

@@ -36,103 +36,63 @@ def classic(*others, volumes=(EMPTY,)):
     }
 
 
-@pytest.mark.parametrize(
-    ("spec", "path", "expected"),
-    [
-        pytest.param(native(), PATH, True, id="native"),
-        pytest.param(classic(), PATH, True, id="classic"),
-        pytest.param(native(us=[MOUNT]), PATH, True, id="we ourselves may write"),
-        pytest.param(
-            native(volumes=[{"name": "results", "emptyDir": {"medium": "Memory"}}]),
-            PATH,
-            True,
-            id="in memory",
-        ),
-        pytest.param(native(volumes=[CLAIM]), PATH, False, id="a volume that outlives the Pod"),
-        pytest.param(classic(volumes=[CLAIM]), PATH, False, id="classic: one that outlives it"),
-        pytest.param(native(volumes=[]), PATH, False, id="no such volume"),
-        pytest.param(
-            native(volumes=[{"name": "results", "emptyDir": None}]), PATH, False, id="null is none"
-        ),
-        pytest.param(native(us=[]), PATH, False, id="we do not mount it"),
-        pytest.param(
-            {"volumes": [EMPTY], "containers": [container("adapter", MOUNT)]},
-            PATH,
-            False,
-            id="we are not in the Pod",
-        ),
-        pytest.param(
-            native(container("prepare", MOUNT)), PATH, False, id="an init container may write"
-        ),
-        pytest.param(
-            native(container("proxy", MOUNT, restartPolicy="Always")),
-            PATH,
-            False,
-            id="another sidecar may write",
-        ),
-        pytest.param(
-            classic(container("prepare", MOUNT)),
-            PATH,
-            False,
-            id="classic: an init container may write",
-        ),
-        pytest.param(
-            native(container("prepare", READ_ONLY)), PATH, True, id="an init container may read"
-        ),
-        pytest.param(
-            native(container("prepare", READ_ONLY, MOUNT | {"mountPath": "/out"})),
-            PATH,
-            False,
-            id="an init container may write through its second mount",
-        ),
-        pytest.param(
-            native(container("prepare", MOUNT | {"name": "cache"})),
-            PATH,
-            True,
-            id="an init container has another volume at that path",
-        ),
-        pytest.param(
-            native(
-                us=[READ_ONLY, {"name": "kept", "mountPath": "/results/kept"}],
-                volumes=[EMPTY, CLAIM | {"name": "kept"}],
-            ),
-            "/results/kept/adapter-result.json",
-            False,
-            id="a mount inside the mount",
-        ),
-        pytest.param(
-            native(
-                us=[READ_ONLY, {"name": "kept", "mountPath": "/kept"}],
-                volumes=[EMPTY, CLAIM | {"name": "kept"}],
-            ),
-            "/results/../kept/adapter-result.json",
-            False,
-            id="a path that leaves the mount",
-        ),
-        pytest.param(
-            native(us=[READ_ONLY | {"mountPath": "/results/"}]), PATH, True, id="a closing slash"
-        ),
-        pytest.param(
-            native(us=[READ_ONLY | {"subPath": "mine"}]), PATH, True, id="a part of the volume"
-        ),
-    ],
-)
-def test_what_lies_there_comes_from_this_pods_regular_containers(spec, path, expected):
+IN_MEMORY = {"name": "results", "emptyDir": {"medium": "Memory"}}
+KEPT_BESIDE = [EMPTY, CLAIM | {"name": "kept"}]
+INSIDE = native(us=[READ_ONLY, {"name": "kept", "mountPath": "/results/kept"}], volumes=KEPT_BESIDE)
+ASIDE = native(us=[READ_ONLY, {"name": "kept", "mountPath": "/kept"}], volumes=KEPT_BESIDE)
+THEIRS = {
+    "native": (native(), True),
+    "classic": (classic(), True),
+    "we ourselves may write": (native(us=[MOUNT]), True),
+    "in memory": (native(volumes=[IN_MEMORY]), True),
+    "a volume that outlives the Pod": (native(volumes=[CLAIM]), False),
+    "classic: one that outlives it": (classic(volumes=[CLAIM]), False),
+    "no such volume": (native(volumes=[]), False),
+    "null is none": (native(volumes=[{"name": "results", "emptyDir": None}]), False),
+    "we do not mount it": (native(us=[]), False),
+    "we are not in the Pod": (
+        {"volumes": [EMPTY], "containers": [container("adapter", MOUNT)]},
+        False,
+    ),
+    "an init container may write": (native(container("prepare", MOUNT)), False),
+    "another sidecar may write": (native(container("proxy", MOUNT, restartPolicy="Always")), False),
+    "classic: an init container may write": (classic(container("prepare", MOUNT)), False),
+    "an init container may read": (native(container("prepare", READ_ONLY)), True),
+    "an init container may write through its second mount": (
+        native(container("prepare", READ_ONLY, MOUNT | {"mountPath": "/out"})),
+        False,
+    ),
+    "an init container has another volume at that path": (
+        native(container("prepare", MOUNT | {"name": "cache"})),
+        True,
+    ),
+    "a closing slash": (native(us=[READ_ONLY | {"mountPath": "/results/"}]), True),
+    "a part of the volume": (native(us=[READ_ONLY | {"subPath": "mine"}]), True),
+    "a mount inside the mount": (INSIDE, False, "/results/kept/adapter-result.json"),
+    "a path that leaves the mount": (ASIDE, False, "/results/../kept/adapter-result.json"),
+}
+
+
+@pytest.mark.parametrize("situation", THEIRS)
+def test_what_lies_there_comes_from_this_pods_regular_containers(situation):
     """The volume of our own mount is an emptyDir that no other init container can write to."""
-    assert expected is read_pod({"spec": spec}, Names(results_path=path)).only_adapters_write
+    spec, expected, *path = THEIRS[situation]
+    names = Names(results_path=path[0] if path else PATH)
+
+    assert expected is read_pod({"spec": spec}, names).only_adapters_write
 
 
-@pytest.mark.parametrize(
-    ("spec", "expected"),
-    [
-        pytest.param(native(), False, id="an emptyDir"),
-        pytest.param(
-            native(container("prepare", MOUNT)), False, id="an emptyDir that others write to"
-        ),
-        pytest.param(native(volumes=[CLAIM]), True, id="a claim"),
-        pytest.param(classic(volumes=[CLAIM]), True, id="classic: a claim"),
-        pytest.param(native(us=[]), True, id="not known"),
-    ],
-)
-def test_a_volume_that_is_not_born_with_the_pod_may_be_shared(spec, expected):
+SHARED = {
+    "an emptyDir": (native(), False),
+    "an emptyDir that others write to": (native(container("prepare", MOUNT)), False),
+    "a claim": (native(volumes=[CLAIM]), True),
+    "classic: a claim": (classic(volumes=[CLAIM]), True),
+    "not known": (native(us=[]), True),
+}
+
+
+@pytest.mark.parametrize("situation", SHARED)
+def test_a_volume_that_is_not_born_with_the_pod_may_be_shared(situation):
+    spec, expected = SHARED[situation]
+
     assert expected is read_pod({"spec": spec}, Names(results_path=PATH)).not_empty_dir

@@ -16,79 +16,60 @@ from tests.unit.verdict.api_pods import (
     pod_with,
 )
 
+ROOT = {"name": "root", "mountPath": "/"}
+NEAR = {"name": "near", "mountPath": "/result"}
+TWO = (container("a", OTHER), container("b", RESULTS))
+DEEP = container("status-reporter", ROOT, RESULTS | {"mountPath": "/results/"}, NEAR)
 FOUND = {
-    "the only one that is not ours": (pod_with(US, container("a")), NAMES, "a"),
-    "native: the only regular one": (pod_with(container("a"), init=[NATIVE_US]), NAMES, "a"),
+    "the only one that is not ours": ("a", pod_with(US, container("a"))),
+    "native: the only regular one": ("a", pod_with(container("a"), init=[NATIVE_US])),
     "the setting": (
+        "b",
         pod_with(US, container("a"), container("b"), annotations=default("a")),
         Names(adapter="b"),
-        "b",
     ),
     "the annotation": (
-        pod_with(US, container("a", RESULTS), container("b"), annotations=default("b")),
-        NAMES,
         "b",
+        pod_with(US, container("a", RESULTS), container("b"), annotations=default("b")),
     ),
     "an annotation that names us is passed over": (
-        pod_with(US, container("a"), annotations=default("status-reporter")),
-        NAMES,
         "a",
+        pod_with(US, container("a"), annotations=default("status-reporter")),
     ),
     "an annotation that names nobody is passed over": (
-        pod_with(US, container("a"), annotations=default("gone")),
-        NAMES,
         "a",
+        pod_with(US, container("a"), annotations=default("gone")),
     ),
     "an annotation that names an init container is passed over": (
-        pod_with(US, container("a"), init=[container("i")], annotations=default("i")),
-        NAMES,
         "a",
+        pod_with(US, container("a"), init=[container("i")], annotations=default("i")),
     ),
-    "the only one that can write the results": (
-        pod_with(US, container("a", OTHER), container("b", RESULTS), container("c", READ_ONLY)),
-        NAMES,
-        "b",
-    ),
+    "the only one that can write the results": ("b", pod_with(US, *TWO, container("c", READ_ONLY))),
     "a mesh proxy first in the list": (
-        pod_with(container("istio-proxy", RESULTS), US, container("b", RESULTS)),
-        NAMES,
         "b",
+        pod_with(container("istio-proxy", RESULTS), US, container("b", RESULTS)),
     ),
     "native: our mount says which volume it is": (
-        pod_with(
-            container("a", OTHER),
-            container("b", {"name": "results", "mountPath": "/out"}),
-            init=[NATIVE_US],
-        ),
-        NAMES,
         "b",
+        pod_with(TWO[0], container("b", RESULTS | {"mountPath": "/out"}), init=[NATIVE_US]),
     ),
     "the longest mount path leads to the file": (
-        pod_with(
-            container(
-                "status-reporter",
-                {"name": "root", "mountPath": "/"},
-                {"name": "results", "mountPath": "/results/"},
-                {"name": "near", "mountPath": "/result"},
-            ),
-            container("a", {"name": "root", "mountPath": "/"}),
-            container("b", RESULTS),
-        ),
-        NAMES,
         "b",
+        pod_with(DEEP, container("a", ROOT), container("b", RESULTS)),
     ),
     "our own name is not in the Pod: the writer is found by the others' mounts": (
-        pod_with(container("reporter", READ_ONLY), container("b", RESULTS)),
-        NAMES,
         "b",
+        pod_with(container("reporter", READ_ONLY), container("b", RESULTS)),
     ),
 }
 
 
-@pytest.mark.parametrize(("pod", "names", "expected"), FOUND.values(), ids=FOUND.keys())
-def test_the_adapter_is_found_without_a_remark(pod, names, expected):
+@pytest.mark.parametrize("situation", FOUND)
+def test_the_adapter_is_found_without_a_remark(situation):
     """By the setting, the annotation, being alone, or being the only writer."""
-    assert (expected, "", ()) == find_adapter(pod, names)
+    expected, pod, *names = FOUND[situation]
+
+    assert (expected, "", ()) == find_adapter(pod, *names or [NAMES])
 
 
 @pytest.mark.parametrize("proxy", sorted(PROXIES))
@@ -102,15 +83,11 @@ def test_known_proxies_are_no_adapters(proxy):
 @pytest.mark.parametrize(
     "pod",
     [
-        pytest.param(pod_with(US, container("a"), container("b")), id="no writer"),
-        pytest.param(
-            pod_with(US, container("a", RESULTS), container("b", RESULTS)), id="two writers"
-        ),
-        pytest.param(
-            pod_with(container("status-reporter"), container("a", OTHER), container("b", RESULTS)),
-            id="we do not mount the results",
-        ),
+        pod_with(US, container("a"), container("b")),
+        pod_with(US, container("a", RESULTS), container("b", RESULTS)),
+        pod_with(container("status-reporter"), *TWO),
     ],
+    ids=["no writer", "two writers", "we do not mount the results"],
 )
 def test_where_nothing_tells_the_first_is_taken_with_a_remark(pod):
     """As the older product does, but loudly."""
@@ -119,51 +96,46 @@ def test_where_nothing_tells_the_first_is_taken_with_a_remark(pod):
     )
 
 
+NOBODY = "the Pod has no container besides 'status-reporter'"
 MISFITS = {
     "no such container": (
         pod_with(US, container("a"), init=[container("i")]),
-        Names(adapter="b"),
         "'b' is not a container of the Pod; containers: status-reporter, a; init containers: i",
+        Names(adapter="b"),
     ),
     "an init container named as adapter": (
         pod_with(container("a"), init=[NATIVE_US, container("i")]),
-        Names(adapter="i"),
         "'i' is an init container of the Pod; containers: a; init containers: status-reporter, i",
+        Names(adapter="i"),
     ),
     "the reporter named as adapter": (
         pod_with(US, container("a")),
-        Names(adapter="status-reporter"),
         "'status-reporter' is the reporter itself;"
         " containers: status-reporter, a; init containers: none",
+        Names(adapter="status-reporter"),
     ),
-    "nobody besides us": (
-        pod_with(US),
-        NAMES,
-        "the Pod has no container besides 'status-reporter'",
-    ),
-    "nobody at all": ({}, NAMES, "the Pod has no container besides 'status-reporter'"),
+    "nobody besides us": (pod_with(US), NOBODY),
+    "nobody at all": ({}, NOBODY),
     "our own name is not in the Pod, and nothing tells": (
         pod_with(container("reporter"), container("a")),
-        NAMES,
         "'status-reporter' is not a container of the Pod;"
         " containers: reporter, a; init containers: none",
     ),
-    "a container without a name": (
-        pod_with(US, {"image": "x"}),
-        NAMES,
-        "the Pod has no container besides 'status-reporter'",
-    ),
+    "a container without a name": (pod_with(US, {"image": "x"}), NOBODY),
     "no containers where one is named": (
         {},
-        Names(adapter="a"),
         "'a' is not a container of the Pod; containers: none; init containers: none",
+        Names(adapter="a"),
     ),
 }
 
 
-@pytest.mark.parametrize(("pod", "names", "expected"), MISFITS.values(), ids=MISFITS.keys())
-def test_settings_that_do_not_fit_name_the_containers_that_exist(pod, names, expected):
+@pytest.mark.parametrize("situation", MISFITS)
+def test_settings_that_do_not_fit_name_the_containers_that_exist(situation):
     """No adapter, and the reason for row M."""
+    pod, expected, *given = MISFITS[situation]
+    (names,) = given or [NAMES]
+
     assert ("", expected, ()) == find_adapter(pod, names)
     assert (None, expected) == (read_pod(pod, names).adapter, read_pod(pod, names).misfit)
 

@@ -1,5 +1,7 @@
 """Reading the API's Pod: what is in the adapter's way, disruptions, the end."""
 
+from dataclasses import replace
+
 import pytest
 
 from reporter.verdict.facts import (
@@ -32,103 +34,65 @@ def blocked(*init, policy="Never", regular=()):
     return read_pod(pod | {"status": status}, NAMES).blocker
 
 
+def by(name, state, *, for_good=False):
+    """The init container that is in the way, in that state."""
+    return Blocker(Container(name, state), for_good=for_good)
+
+
 FAILED_6 = {"terminated": {"exitCode": 6}}
-
-
-DONE = {"terminated": {"exitCode": 0}}
-
-
-FIRST, SECOND = container("first"), container("second")
-
-
-MESH = container("mesh", restartPolicy="Always")
-
-
-NO_IMAGE = {"waiting": {"reason": "ImagePullBackOff"}}
-
-
-MESH_WAITS = Blocker(Container("mesh", Waiting("ImagePullBackOff")), for_good=False)
-
-
-@pytest.mark.parametrize(
-    ("init", "policy", "expected"),
-    [
-        pytest.param([(NATIVE_US, {"running": {}})], "Never", None, id="only us"),
-        pytest.param([(FIRST, DONE), (SECOND, DONE)], "Never", None, id="all done"),
-        pytest.param(
-            [(FIRST, DONE), (SECOND, FAILED_6)],
-            "Never",
-            Blocker(Container("second", Terminated(6)), for_good=True),
-            id="failed",
-        ),
-        pytest.param(
-            [(FIRST, FAILED_6)],
-            "OnFailure",
-            Blocker(Container("first", Terminated(6)), for_good=False),
-            id="OnFailure: failed, is run again",
-        ),
-        pytest.param(
-            [(FIRST | {"restartPolicy": "OnFailure"}, FAILED_6)],
-            "Never",
-            Blocker(Container("first", Terminated(6)), for_good=False),
-            id="its own policy: is run again",
-        ),
-        pytest.param(
-            [(FIRST, {"waiting": {"reason": "ErrImagePull"}}), (SECOND, None)],
-            "Never",
-            Blocker(Container("first", Waiting("ErrImagePull")), for_good=False),
-            id="waiting",
-        ),
-        pytest.param(
-            [(FIRST, {"running": {}})],
-            "Never",
-            Blocker(Container("first", Running()), for_good=False),
-            id="running",
-        ),
-        pytest.param(
-            [(MESH, FAILED_6)],
-            "Never",
-            Blocker(Container("mesh", Terminated(6)), for_good=False),
-            id="a sidecar that failed and will be started again",
-        ),
-        pytest.param([(MESH, DONE)], "Never", None, id="a sidecar that has ended well"),
-        pytest.param([(MESH, {"running": {}})], "Never", None, id="a sidecar that runs"),
-        pytest.param(
-            [(NATIVE_US, {"running": {}}), (MESH, NO_IMAGE)],
-            "Never",
-            MESH_WAITS,
-            id="a sidecar that cannot start",
-        ),
-        pytest.param([(NATIVE_US, NO_IMAGE)], "Never", None, id="we are never in the way"),
-        pytest.param(
-            [(MESH, NO_IMAGE), (FIRST, {"waiting": {"reason": "PodInitializing"}})],
-            "Never",
-            MESH_WAITS,
-            id="a sidecar before an init container",
-        ),
-        pytest.param(
-            [(MESH, NO_IMAGE), (container("other", restartPolicy="Always"), NO_IMAGE)],
-            "Never",
-            MESH_WAITS,
-            id="the first of two sidecars",
-        ),
-        pytest.param(
-            [(MESH, NO_IMAGE), (FIRST, FAILED_6)],
-            "Never",
-            Blocker(Container("first", Terminated(6)), for_good=True),
-            id="an init container failed though a sidecar is down again",
-        ),
-        pytest.param(
-            [(MESH, NO_IMAGE), (FIRST, {"running": {}})],
-            "Never",
-            Blocker(Container("first", Running()), for_good=False),
-            id="an init container runs though a sidecar is down again",
-        ),
-    ],
+DONE, RUNS = {"terminated": {"exitCode": 0}}, {"running": {}}
+PULLING, NO_IMAGE = (
+    {"waiting": {"reason": "ErrImagePull"}},
+    {"waiting": {"reason": "ImagePullBackOff"}},
 )
-def test_the_init_container_in_the_way(init, policy, expected):
+FIRST, SECOND = container("first"), container("second")
+MESH, OTHER_MESH = (container(name, restartPolicy="Always") for name in ("mesh", "other"))
+MESH_WAITS = by("mesh", Waiting("ImagePullBackOff"))
+IN_THE_WAY = {
+    "only us": ([(NATIVE_US, RUNS)], None),
+    "all done": ([(FIRST, DONE), (SECOND, DONE)], None),
+    "failed": ([(FIRST, DONE), (SECOND, FAILED_6)], by("second", Terminated(6), for_good=True)),
+    "OnFailure: failed, is run again": (
+        [(FIRST, FAILED_6)],
+        by("first", Terminated(6)),
+        "OnFailure",
+    ),
+    "its own policy: is run again": (
+        [(FIRST | {"restartPolicy": "OnFailure"}, FAILED_6)],
+        by("first", Terminated(6)),
+    ),
+    "waiting": ([(FIRST, PULLING), (SECOND, None)], by("first", Waiting("ErrImagePull"))),
+    "running": ([(FIRST, RUNS)], by("first", Running())),
+    "a sidecar that failed and will be started again": (
+        [(MESH, FAILED_6)],
+        by("mesh", Terminated(6)),
+    ),
+    "a sidecar that has ended well": ([(MESH, DONE)], None),
+    "a sidecar that runs": ([(MESH, RUNS)], None),
+    "a sidecar that cannot start": ([(NATIVE_US, RUNS), (MESH, NO_IMAGE)], MESH_WAITS),
+    "we are never in the way": ([(NATIVE_US, NO_IMAGE)], None),
+    "a sidecar before an init container": (
+        [(MESH, NO_IMAGE), (FIRST, {"waiting": {"reason": "PodInitializing"}})],
+        MESH_WAITS,
+    ),
+    "the first of two sidecars": ([(MESH, NO_IMAGE), (OTHER_MESH, NO_IMAGE)], MESH_WAITS),
+    "an init container failed though a sidecar is down again": (
+        [(MESH, NO_IMAGE), (FIRST, FAILED_6)],
+        by("first", Terminated(6), for_good=True),
+    ),
+    "an init container runs though a sidecar is down again": (
+        [(MESH, NO_IMAGE), (FIRST, RUNS)],
+        by("first", Running()),
+    ),
+}
+
+
+@pytest.mark.parametrize("situation", IN_THE_WAY)
+def test_the_init_container_in_the_way(situation):
     """The first that has to end well and has not, or a sidecar that cannot start."""
-    assert expected == blocked(*init, policy=policy)
+    init, expected, *policy = IN_THE_WAY[situation]
+
+    assert expected == blocked(*init, policy=policy[0] if policy else "Never")
 
 
 NO_COMMAND = {"terminated": {"exitCode": 128, "reason": "StartError", "message": "no such file"}}
@@ -152,11 +116,12 @@ RAN = {"terminated": {"exitCode": 1}}
 @pytest.mark.parametrize(
     ("shown", "expected"),
     [
-        pytest.param({"state": {"waiting": {}}}, MESH_WAITS, id="has not started"),
-        pytest.param({"state": {"running": {}}}, None, id="runs"),
-        pytest.param({"state": RAN}, None, id="ended"),
-        pytest.param({"state": {"waiting": {}}, "lastState": RAN}, None, id="waits for its turn"),
+        ({"state": {"waiting": {}}}, MESH_WAITS),
+        ({"state": {"running": {}}}, None),
+        ({"state": RAN}, None),
+        ({"state": {"waiting": {}}, "lastState": RAN}, None),
     ],
+    ids=["has not started", "runs", "ended", "waits for its turn"],
 )
 def test_a_sidecar_holds_up_no_regular_container_that_has_started(shown, expected):
     """What is down again later keeps nobody from starting."""
@@ -165,90 +130,59 @@ def test_a_sidecar_holds_up_no_regular_container_that_has_started(shown, expecte
     assert expected == blocked((MESH, NO_IMAGE), regular=[shown])
 
 
-DISRUPTION = {
-    "type": "DisruptionTarget",
-    "status": "True",
-    "reason": "EvictionByEvictionAPI",
-    "message": "m",
+def taken(reason, status="True"):
+    """A condition of the Pod that says so."""
+    return {"type": "DisruptionTarget", "status": status, "reason": reason, "message": "m"}
+
+
+DISRUPTIONS = {
+    "none": ({}, None),
+    "the API's eviction": (
+        {"conditions": [taken("EvictionByEvictionAPI")]},
+        Disruption("EvictionByEvictionAPI", "m"),
+    ),
+    "taken back": ({"conditions": [taken("r", "False")]}, None),
+    "the kubelet's eviction": (
+        {"reason": "Evicted", "message": "low on memory"},
+        Disruption("Evicted", "low on memory", under_way=True),
+    ),
+    "the kubelet's, by its condition": (
+        {"conditions": [taken("TerminationByKubelet")]},
+        Disruption("TerminationByKubelet", "m", under_way=True),
+    ),
+    "announced by one, carried out by the other": (
+        {"conditions": [taken("EvictionByEvictionAPI")], "reason": "Evicted", "message": "x"},
+        Disruption("EvictionByEvictionAPI", "m", under_way=True),
+    ),
+    "preempted": ({"reason": "Preempting"}, Disruption("Preempting", "", under_way=True)),
+    "node shutdown": ({"reason": "Terminated"}, Disruption("Terminated", "", under_way=True)),
+    "a deadline is none": ({"reason": "DeadlineExceeded"}, None),
 }
 
 
-@pytest.mark.parametrize(
-    ("status", "expected"),
-    [
-        pytest.param({}, None, id="none"),
-        pytest.param(
-            {"conditions": [DISRUPTION]},
-            Disruption("EvictionByEvictionAPI", "m"),
-            id="the API's eviction",
-        ),
-        pytest.param(
-            {"conditions": [{"type": "DisruptionTarget", "status": "False", "reason": "r"}]},
-            None,
-            id="taken back",
-        ),
-        pytest.param(
-            {"reason": "Evicted", "message": "low on memory"},
-            Disruption("Evicted", "low on memory", under_way=True),
-            id="the kubelet's eviction",
-        ),
-        pytest.param(
-            {"conditions": [DISRUPTION | {"reason": "TerminationByKubelet"}]},
-            Disruption("TerminationByKubelet", "m", under_way=True),
-            id="the kubelet's, by its condition",
-        ),
-        pytest.param(
-            {"conditions": [DISRUPTION], "reason": "Evicted", "message": "low on memory"},
-            Disruption("EvictionByEvictionAPI", "m", under_way=True),
-            id="announced by one, carried out by the other",
-        ),
-        pytest.param(
-            {"reason": "Preempting"}, Disruption("Preempting", "", under_way=True), id="preempted"
-        ),
-        pytest.param(
-            {"reason": "Terminated"},
-            Disruption("Terminated", "", under_way=True),
-            id="node shutdown",
-        ),
-        pytest.param({"reason": "DeadlineExceeded"}, None, id="a deadline is none"),
-    ],
-)
-def test_disruptions(status, expected):
+@pytest.mark.parametrize("situation", DISRUPTIONS)
+def test_disruptions(situation):
     """The Pod's condition, else the reasons of the kubelet."""
+    status, expected = DISRUPTIONS[situation]
+
     assert expected == read_pod(pod_with(US) | {"status": status}, NAMES).disruption
+
+
+def unready(reason):
+    """Conditions of a Pod whose containers are not ready."""
+    given = {"type": "ContainersReady", "status": "False", "reason": reason}
+    return [{"type": "Ready", "status": "False"}, given | {"lastTransitionTime": START}]
 
 
 @pytest.mark.parametrize(
     ("conditions", "expected"),
     [
-        pytest.param([], None, id="not shown"),
-        pytest.param([{"type": "ContainersReady", "status": "True"}], None, id="ready"),
-        pytest.param(
-            [
-                {
-                    "type": "ContainersReady",
-                    "status": "False",
-                    "reason": "ContainersNotReady",
-                    "lastTransitionTime": START,
-                }
-            ],
-            None,
-            id="only not ready",
-        ),
-        pytest.param(
-            [
-                {"type": "Ready", "status": "False"},
-                {
-                    "type": "ContainersReady",
-                    "status": "False",
-                    "reason": "PodFailed",
-                    "lastTransitionTime": START,
-                },
-            ],
-            AT,
-            id="given up",
-        ),
+        ([], None),
+        ([{"type": "ContainersReady", "status": "True"}], None),
+        (unready("ContainersNotReady"), None),
+        (unready("PodFailed"), AT),
     ],
+    ids=["not shown", "ready", "only not ready", "given up"],
 )
 def test_the_moment_the_kubelet_gave_the_pod_up(conditions, expected):
     """The only sign of a Pod deadline while containers still run."""
@@ -306,42 +240,27 @@ def test_a_deletion_without_a_grace_period():
     assert (AT, None, 30.0) == (read.deletion_requested_at, read.deletion_grace, read.grace)
 
 
+RUNNING = Container("a", Running())
+NEVER_STARTS = Blocker(Container("i"), for_good=True)
+FAILING = Pod("p", adapter=Container("a", Terminated(1)), restart=RestartPolicy("OnFailure"))
+
+
 @pytest.mark.parametrize(
     ("pod", "expected"),
     [
-        pytest.param(Pod("p"), False, id="no adapter"),
-        pytest.param(Pod("p", adapter=Container("a", Running()), phase="Failed"), True, id="over"),
-        pytest.param(Pod("p", adapter=Container("a", Running())), False, id="running"),
-        pytest.param(Pod("p", adapter=Container("a")), False, id="waiting"),
-        pytest.param(
-            Pod(
-                "p",
-                adapter=Container("a", Running()),
-                blocker=Blocker(Container("i"), for_good=True),
-            ),
-            False,
-            id="running whatever an init container says",
-        ),
-        pytest.param(
-            Pod("p", adapter=Container("a"), blocker=Blocker(Container("i"), for_good=True)),
-            True,
-            id="can never start",
-        ),
-        pytest.param(
-            Pod("p", adapter=Container("a", Terminated(1)), restart=RestartPolicy("OnFailure")),
-            False,
-            id="OnFailure: exit 1",
-        ),
-        pytest.param(
-            Pod(
-                "p",
-                adapter=Container("a", Terminated(1)),
-                restart=RestartPolicy("OnFailure"),
-                failing_at=AT,
-            ),
-            True,
-            id="OnFailure: exit 1, the Pod given up",
-        ),
+        (Pod("p"), False),
+        (Pod("p", adapter=RUNNING, phase="Failed"), True),
+        (Pod("p", adapter=RUNNING), False),
+        (Pod("p", adapter=Container("a")), False),
+        (Pod("p", adapter=RUNNING, blocker=NEVER_STARTS), False),
+        (Pod("p", adapter=Container("a"), blocker=NEVER_STARTS), True),
+        (FAILING, False),
+        (replace(FAILING, failing_at=AT), True),
+    ],
+    ids=[
+        *("no adapter", "over", "running", "waiting"),
+        *("running whatever an init container says", "can never start"),
+        *("OnFailure: exit 1", "OnFailure: exit 1, the Pod given up"),
     ],
 )
 def test_ended_for_good(pod, expected):

@@ -16,44 +16,27 @@ from reporter.verdict.facts import (
 from reporter.verdict.pod import Names, read_pod
 from tests.unit.verdict.api_pods import AT, NAMES, NATIVE_US, START, US, container, pod_with, shown
 
+KILLED = {
+    "exitCode": 137,
+    "signal": 9,
+    "reason": "OOMKilled",
+    "message": "m",
+    "startedAt": START,
+    "finishedAt": "2026-01-02T03:04:06Z",
+}
+NEVER_STARTED = {"exitCode": 128, "reason": "StartError", "startedAt": "1970-01-01T00:00:00Z"}
+
 
 @pytest.mark.parametrize(
     ("state", "expected"),
     [
-        pytest.param({}, Waiting(), id="nothing"),
-        pytest.param({"waiting": {}}, Waiting(), id="waiting without a word"),
-        pytest.param(
-            {"waiting": {"reason": "ErrImagePull", "message": "m"}},
-            Waiting("ErrImagePull", "m"),
-            id="waiting",
-        ),
-        pytest.param({"running": {"startedAt": START}}, Running(AT), id="running"),
-        pytest.param({"running": {}}, Running(), id="running without a time"),
-        pytest.param(
-            {
-                "terminated": {
-                    "exitCode": 137,
-                    "signal": 9,
-                    "reason": "OOMKilled",
-                    "message": "m",
-                    "startedAt": START,
-                    "finishedAt": "2026-01-02T03:04:06Z",
-                }
-            },
-            Terminated(137, "OOMKilled", "m", AT, AT + 1, 9),
-            id="terminated",
-        ),
-        pytest.param(
-            {
-                "terminated": {
-                    "exitCode": 128,
-                    "reason": "StartError",
-                    "startedAt": "1970-01-01T00:00:00Z",
-                }
-            },
-            Terminated(128, "StartError"),
-            id="never started: the API's zero time is none",
-        ),
+        ({}, Waiting()),
+        ({"waiting": {}}, Waiting()),
+        ({"waiting": {"reason": "ErrImagePull", "message": "m"}}, Waiting("ErrImagePull", "m")),
+        ({"running": {"startedAt": START}}, Running(AT)),
+        ({"running": {}}, Running()),
+        ({"terminated": KILLED}, Terminated(137, "OOMKilled", "m", AT, AT + 1, 9)),
+        ({"terminated": NEVER_STARTED}, Terminated(128, "StartError")),  # a zero time is none
     ],
 )
 def test_states(state, expected):
@@ -136,36 +119,33 @@ def exits(code):
     return {"terminated": {"exitCode": code}}
 
 
-@pytest.mark.parametrize(
-    ("regular", "init", "states", "expected"),
-    [
-        pytest.param([US, WATCHER], [], {"watcher": RUNS}, True, id="the other one runs"),
-        pytest.param([US, WATCHER], [], {"watcher": {}}, True, id="it has not started"),
-        pytest.param([US, WATCHER], [], {"watcher": exits(88)}, True, id="it asks for it"),
-        pytest.param([US, WATCHER], [], {"watcher": exits(0)}, False, id="it has ended well"),
-        pytest.param(
-            [US, restarting("watcher", 0, operator="NotIn")],
-            [],
-            {"watcher": exits(1)},
-            True,
-            id="any code but this",
-        ),
-        pytest.param([US, container("other")], [], {"other": RUNS}, False, id="without a rule"),
-        pytest.param([restarting(US["name"], 88)], [], {}, False, id="the reporter has it"),
-        pytest.param(
-            [US, container("other")],
-            [SIDECAR],
-            {"watcher": RUNS, "other": RUNS},
-            True,
-            id="a sidecar beside a regular container",
-        ),
-        pytest.param([US], [SIDECAR], {"watcher": RUNS}, False, id="a sidecar of a Pod that ends"),
-    ],
-)
-def test_an_adapter_has_ended_for_good_when_nothing_can_restart_all_containers(
-    regular, init, states, expected
-):
+BESIDE = {
+    "the other one runs": ([US, WATCHER], [], {"watcher": RUNS}, True),
+    "it has not started": ([US, WATCHER], [], {"watcher": {}}, True),
+    "it asks for it": ([US, WATCHER], [], {"watcher": exits(88)}, True),
+    "it has ended well": ([US, WATCHER], [], {"watcher": exits(0)}, False),
+    "any code but this": (
+        [US, restarting("watcher", 0, operator="NotIn")],
+        [],
+        {"watcher": exits(1)},
+        True,
+    ),
+    "without a rule": ([US, container("other")], [], {"other": RUNS}, False),
+    "the reporter has it": ([restarting(US["name"], 88)], [], {}, False),
+    "a sidecar beside a regular container": (
+        [US, container("other")],
+        [SIDECAR],
+        {"watcher": RUNS, "other": RUNS},
+        True,
+    ),
+    "a sidecar of a Pod that ends": ([US], [SIDECAR], {"watcher": RUNS}, False),
+}
+
+
+@pytest.mark.parametrize("situation", BESIDE)
+def test_an_adapter_has_ended_for_good_when_nothing_can_restart_all_containers(situation):
     """RestartAllContainers of another one starts the adapter again, whatever its own policy."""
+    regular, init, states, expected = BESIDE[situation]
     pod = pod_with(*regular, container("adapter"), init=init, restartPolicy="Never")
     adapter = {"name": "adapter", "state": exits(1)}
     shown = [{"name": name, "state": state} for name, state in states.items()]
@@ -192,36 +172,29 @@ def test_our_own_restart_policy():
     assert (RestartPolicy("Never"), RestartPolicy("OnFailure")) == (pod.restart, pod.own_restart)
 
 
-@pytest.mark.parametrize(
-    ("policy", "code", "expected"),
-    [
-        (RestartPolicy("Never"), 0, False),
-        (RestartPolicy("Never"), 1, False),
-        (RestartPolicy("OnFailure"), 0, False),
-        (RestartPolicy("OnFailure"), 1, True),
-        (RestartPolicy("Always"), 0, True),
-        (RestartPolicy("Never", (RestartRule(frozenset({42}), among=True),)), 42, True),
-        (RestartPolicy("Never", (RestartRule(frozenset({42}), among=True),)), 1, False),
-        (RestartPolicy("Never", (RestartRule(frozenset({42}), among=False),)), 42, False),
-        (RestartPolicy("Never", (RestartRule(frozenset({42}), among=False),)), 1, True),
-    ],
-)
-def test_who_is_started_again(policy, code, expected):
-    """Rules first, then the policy; exit 0 is a success under OnFailure."""
-    assert expected is policy.restarts_after(code)
+ONLY_42 = RestartPolicy("Never", (RestartRule(frozenset({42}), among=True),))
+ALL_BUT_42 = RestartPolicy("Never", (RestartRule(frozenset({42}), among=False),))
 
 
 @pytest.mark.parametrize(
-    ("policy", "expected"),
+    ("policy", "after", "not_after"),
     [
-        (RestartPolicy("Never"), False),
-        (RestartPolicy("OnFailure"), True),
-        (RestartPolicy("Never", (RestartRule(frozenset({42}), among=True),)), True),
+        (RestartPolicy("Never"), (), (0, 1)),
+        (RestartPolicy("OnFailure"), (1,), (0,)),
+        (RestartPolicy("Always"), (0, 1), ()),
+        (ONLY_42, (42,), (0, 1)),
+        (ALL_BUT_42, (0, 1), (42,)),
     ],
 )
-def test_who_can_be_started_again(policy, expected):
-    """Only Never without rules ends for good whatever happens."""
-    assert expected is policy.can_restart
+def test_who_is_started_again(policy, after, not_after):
+    """Rules first, then the policy; exit 0 is a success under OnFailure.
+
+    Only Never without rules ends for good whatever happens.
+    """
+    assert {code: code in after for code in (*after, *not_after)} == {
+        code: policy.restarts_after(code) for code in (*after, *not_after)
+    }
+    assert (after != ()) is policy.can_restart
 
 
 @pytest.mark.parametrize(
