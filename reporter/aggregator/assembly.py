@@ -31,10 +31,9 @@ from reporter.aggregator.startup_gate import StartupGate
 from reporter.aggregator.tarball.finish import Finish
 from reporter.common import log
 from reporter.common.private_file import write_private
-from reporter.ledger import SqliteStore, Store
+from reporter.ledger import Store, Windows
 from reporter.ledger.blobs import BlobStore
 from reporter.ledger.layout import Layout
-from reporter.ledger.operations import Windows
 from reporter.results.process import Judge
 from reporter.run.clock import RunClock
 from reporter.run.definition import definition_document
@@ -73,9 +72,9 @@ class Assembly:
     def _now(self) -> Now:
         return self._health.now() if self._health else Now()
 
-    def store(self) -> SqliteStore:
+    def store(self) -> Store:
         """Make the store, not yet open."""
-        return SqliteStore(
+        return Store(
             self.layout.database,
             now=self.now,
             on_commit=self.metrics.observe_commit,

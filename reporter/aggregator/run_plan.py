@@ -25,8 +25,8 @@ def plan_of(path: Path, state: Path) -> Plan:
         return read_plan(path)
     except SettingsError as error:
         # Here, because hardly any start needs them.
+        from reporter.ledger.database import stored_plan
         from reporter.ledger.layout import Layout
-        from reporter.ledger.schema import stored_plan
 
         kept = stored_plan(Layout(state.absolute(), state).database)
         if kept is None:

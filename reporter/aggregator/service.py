@@ -28,7 +28,7 @@ from reporter.aggregator.startup_gate import StartupGate
 from reporter.common import log
 from reporter.common.lifecycle import Stop
 from reporter.common.log import RateLimitedLog
-from reporter.ledger import SqliteStore, Store
+from reporter.ledger import Store
 from reporter.run.plan import Plan
 from reporter.run.spec import Launch, longest
 from reporter.run.state import Phase
@@ -208,7 +208,7 @@ class Service:
 
     async def _open(
         self, parts: AsyncExitStack, upload: TarballUploader | None, lasting_at_most: float
-    ) -> SqliteStore:
+    ) -> Store:
         """Open the run, and take up what is to become of its tarball."""
         store = self._make.store()
         parts.push_async_callback(store.close)

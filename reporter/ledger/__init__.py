@@ -1,30 +1,25 @@
 """Where a run is kept: what was expected, what came, and what is known about the rest.
 
-`contract` is the interface with its promises. A call goes through `cached` (what is known already),
-`operations` (the rules), `engine` (one thread writes, in batches), `sqlite_transaction` and `rows`
-(the SQL); `published` then has what readers see. `blobs` keeps bodies. Nothing in here knows HTTP
-or Kubernetes.
+`store` is what others call, with its promises. Changes are decided in the one thread that writes
+(`writer`), in transactions on the rows (`rows`) of a database (`database`); `lifecycle` has the
+rules for the run as a whole, and `view` what readers see. `blobs` keeps bodies. Nothing in here
+knows HTTP or Kubernetes.
 """
 
-from reporter.ledger.contract import (
-    ProgressTaken,
-    Received,
+from reporter.ledger.errors import (
     RunNotReady,
-    Store,
     StoreBusy,
     StoreError,
     StoreFull,
     StoreLocked,
     WrongRun,
 )
-from reporter.ledger.operations import Windows
-from reporter.ledger.sqlite import SqliteStore
+from reporter.ledger.store import ProgressTaken, Received, Store, Windows
 
 __all__ = [
     "ProgressTaken",
     "Received",
     "RunNotReady",
-    "SqliteStore",
     "Store",
     "StoreBusy",
     "StoreError",

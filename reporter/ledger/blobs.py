@@ -8,15 +8,22 @@ import contextlib
 import hashlib
 import os
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, Final
 
 from reporter.common.private_file import sync_directory
-from reporter.ledger.files import NEW_FILE, Step, no_step, write_all
 from reporter.ledger.layout import Layout
 
 MOST_PIECES: Final = 1024  # IOV_MAX: what one writev takes
+NEW_FILE: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+Step = Callable[[str], None]
+"""Told the name of each step that is about to be final; tests stop the process there."""
+
+
+def no_step(name: str) -> None:
+    """Nothing is to happen at this step."""
 
 
 class StagedBody:
@@ -27,14 +34,10 @@ class StagedBody:
         self.size = 0
         self.made = False
         self.blob = ""  # its name, once it is kept
-        self._fd = -1
+        self.fd = -1
+        """Its descriptor while it is open, for reading it from the start with `pread`."""
         self._hash = hashlib.sha256()
         self._step = step
-
-    @property
-    def fd(self) -> int:
-        """Its descriptor, for reading it from the start with `pread`."""
-        return self._fd
 
     @property
     def digest(self) -> str:
@@ -43,26 +46,29 @@ class StagedBody:
 
     def write(self, pieces: Sequence[bytes]) -> None:
         """Append some pieces, at most `MOST_PIECES` of them. Raises OSError."""
-        if self._fd < 0:
-            self._fd = os.open(self.path, NEW_FILE, 0o600)
+        if self.fd < 0:
+            self.fd = os.open(self.path, NEW_FILE, 0o600)
             self.made = True
         self._step("write")
         for piece in pieces:
             self._hash.update(piece)
         length = sum(map(len, pieces))
-        if pieces and (written := os.writev(self._fd, pieces)) < length:
-            write_all(self._fd, memoryview(b"".join(pieces))[written:])
+        if pieces and (written := os.writev(self.fd, pieces)) < length:
+            # The kernel may take less than it is given.
+            rest = memoryview(b"".join(pieces))[written:]
+            while rest:
+                rest = rest[os.write(self.fd, rest) :]
         self.size += length
 
     def sync(self) -> None:
         """Wait until its bytes are on the disk, and close it. Raises OSError."""
-        os.fsync(self._fd)
+        os.fsync(self.fd)
         self.close()
 
     def close(self) -> None:
         """Close it, if it is open."""
-        if self._fd >= 0:
-            fd, self._fd = self._fd, -1
+        if self.fd >= 0:
+            fd, self.fd = self.fd, -1
             os.close(fd)
 
     def discard(self) -> None:
@@ -84,10 +90,7 @@ class BlobStore:
         return self.local_file(blob).open("rb")
 
     def local_file(self, blob: str) -> Path:
-        """Return the path of a blob, there or not, which only a local disk has.
-
-        It is for aiohttp and for processes of ours, which open a file by its name.
-        """
+        """Return the path of a blob, there or not, for aiohttp, which opens a file by its name."""
         return self._layout.blobs / blob
 
     def size(self, blob: str) -> int | None:
@@ -96,10 +99,6 @@ class BlobStore:
             return self.local_file(blob).stat().st_size
         except FileNotFoundError:
             return None
-
-    def exists(self, blob: str) -> bool:
-        """Whether a blob is there. Raises OSError."""
-        return self.size(blob) is not None
 
     def list(self) -> set[str]:
         """Return the names of all blobs. Raises OSError."""

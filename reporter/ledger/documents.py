@@ -10,7 +10,7 @@ import threading
 from pathlib import Path
 from typing import Final
 
-from reporter.ledger.files import NEW_FILE, write_all
+from reporter.ledger.blobs import NEW_FILE
 from reporter.ledger.layout import Layout
 
 _ALL: Final = 256 * 2**20  # bytes of all documents of a run
@@ -36,10 +36,10 @@ class KeptDocuments:
                 return
             self._layout.check_room(len(content))
             try:
-                descriptor = os.open(new, NEW_FILE, 0o600)
-                with contextlib.closing(os.fdopen(descriptor, "wb", buffering=0)):
-                    write_all(descriptor, memoryview(content))
-                    os.fsync(descriptor)
+                with os.fdopen(os.open(new, NEW_FILE, 0o600), "wb") as file:
+                    file.write(content)
+                    file.flush()
+                    os.fsync(file.fileno())
                 new.rename(path)
                 self._size += len(content)
             finally:

@@ -90,13 +90,17 @@ def combine(stored: Progress | None, new: Progress) -> Progress:
 
 
 def clip(text: str, limit: int = TEXT_BYTES) -> str:
-    """Cut to so many bytes of UTF-8 on a code-point boundary; lone surrogates become U+FFFD."""
-    if text.isascii():
+    """Cut to so many bytes of UTF-8 on a code-point boundary.
+
+    What databases refuse becomes U+FFFD: lone surrogates and NUL.
+    """
+    if text.isascii() and "\0" not in text:
         return text[:limit]
+    text = text[:limit].replace("\0", "\ufffd")
     try:
-        whole = text[:limit].encode()
+        whole = text.encode()
     except UnicodeEncodeError:  # looking for them in every text would take most of the time
-        whole = _LONE_SURROGATE.sub("\ufffd", text[:limit]).encode()
+        whole = _LONE_SURROGATE.sub("\ufffd", text).encode()
     return whole[:limit].decode(errors="ignore")
 
 

@@ -25,7 +25,7 @@ stop = install()
 
 from reporter.aggregator import assembly, limits  # noqa: E402
 from reporter.aggregator.main import main  # noqa: E402
-from reporter.ledger import SqliteStore  # noqa: E402
+from reporter.ledger import Store  # noqa: E402
 
 TRAP = Path(sys.argv[1])
 DISK = {
@@ -65,7 +65,7 @@ class Connection(sqlite3.Connection):
         return super().execute(sql, *parameters)
 
 
-class Store(SqliteStore):
+class TrappedStore(Store):
     """A store that may be killed before and after what it promises."""
 
     async def record_result(self, *args: Any, **kwargs: Any) -> Any:
@@ -101,8 +101,8 @@ class Store(SqliteStore):
         return snapshot
 
 
-assert assembly.SqliteStore is SqliteStore
-assembly.SqliteStore = partial(Store, connect=partial(sqlite3.connect, factory=Connection))  # type: ignore[misc,assignment]
+assert assembly.Store is Store
+assembly.Store = partial(TrappedStore, connect=partial(sqlite3.connect, factory=Connection))  # type: ignore[misc,assignment]
 assembly.BlobStore = partial(assembly.BlobStore, step=step)  # type: ignore[misc,assignment]
 assembly.Intake = partial(assembly.Intake, step=step)  # type: ignore[misc,assignment]
 assembly.Finish = partial(assembly.Finish, step=step)  # type: ignore[misc,assignment]

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from reporter.ledger import SqliteStore
+from reporter.ledger import Store
 
 _MEMORY = Path("/dev/shm")
 _INHERITED = "QUICK_STORES"
@@ -44,7 +44,7 @@ def sweep() -> None:
     shutil.rmtree(os.environ.pop(_INHERITED), ignore_errors=True)
 
 
-class QuickStore(SqliteStore):
+class QuickStore(Store):
     """A store that syncs nothing. Before each commit it calls `before_commit`, which may raise."""
 
     def __init__(

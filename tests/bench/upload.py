@@ -21,7 +21,7 @@ import time
 from pathlib import Path
 
 from reporter.aggregator.tarball.upload import TarballUploader
-from reporter.ledger import SqliteStore
+from reporter.ledger import Store
 from reporter.run.plan import Plan
 from reporter.run.state import Phase, Tar
 from tests.aggregators.bucket import Bucket
@@ -49,7 +49,7 @@ class Sink(Bucket):
 async def uploaded(folder: Path, url_file: Path, ca: Path) -> dict[str, float]:
     """Upload `folder/tarball` as the aggregator does: seconds, and bytes beyond those when idle."""
     size = (folder / "tarball").stat().st_size
-    store = SqliteStore(folder / "run.db")
+    store = Store(folder / "run.db")
     await store.open_run(Plan("bench", (), 60), now=time.time())
     await store.advance_run(Phase.POST_PROCESSING)
     upload = TarballUploader(folder, url_file, str(ca))

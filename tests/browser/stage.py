@@ -128,7 +128,7 @@ class Stage:
     @property
     def watched(self) -> bool:
         """Whether anybody waits for news."""
-        return bool(self.store._published._subscribers)
+        return bool(self.store._view._subscribers)
 
     def progress(self, key: Key, **fields: Any) -> None:
         """Let a plugin tell something."""

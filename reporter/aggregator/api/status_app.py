@@ -22,7 +22,7 @@ from reporter.aggregator.server.answers import Answer
 from reporter.aggregator.server.connection import Connection
 from reporter.aggregator.server.observer import Observer
 from reporter.common.metrics import Page
-from reporter.ledger.contract import StoreError
+from reporter.ledger import StoreError
 from reporter.run.heartbeats import INTERVAL
 from reporter.run.plan import Key
 from reporter.run.state import final

@@ -22,8 +22,7 @@ from reporter.aggregator.limit_settings import Limits
 from reporter.common import log
 from reporter.errors import InvalidPayload, ReporterError
 from reporter.ledger import Store, StoreBusy, StoreError, StoreFull
-from reporter.ledger.blobs import MOST_PIECES, BlobStore, StagedBody
-from reporter.ledger.files import Step, no_step
+from reporter.ledger.blobs import MOST_PIECES, BlobStore, StagedBody, Step, no_step
 from reporter.ledger.layout import Layout
 from reporter.run.entry import receive
 from reporter.run.plan import Key, Plan

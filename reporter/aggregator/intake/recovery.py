@@ -3,10 +3,11 @@
 Blocks: for threads. Nothing here fails because of our own debris.
 """
 
+import shutil
 from dataclasses import dataclass
+from pathlib import Path
 
 from reporter.ledger.blobs import BlobStore
-from reporter.ledger.files import remove_content
 from reporter.ledger.layout import Layout
 from reporter.run.plan import Key
 from reporter.run.state import Snapshot
@@ -27,7 +28,7 @@ def recover(layout: Layout, blobs: BlobStore, snapshot: Snapshot) -> Recovered:
 
     Raises OSError.
     """
-    unfinished = remove_content(layout.staging) + remove_content(layout.unfinished)
+    unfinished = _empty(layout.staging) + _empty(layout.unfinished)
     if snapshot.tar is not None:
         return Recovered((), 0, unfinished)
     entries = snapshot.entries.values()
@@ -35,3 +36,14 @@ def recover(layout: Layout, blobs: BlobStore, snapshot: Snapshot) -> Recovered:
     lost, unknown = blobs.resume({each.blob: each.size for each in records if each.blob})
     keys = tuple(entry.key for entry in entries if entry.record and entry.record.blob in lost)
     return Recovered(keys, unknown, unfinished)
+
+
+def _empty(folder: Path) -> int:
+    """Remove everything in a directory; return how many things that were."""
+    found = list(folder.iterdir())
+    for path in found:
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+    return len(found)

@@ -24,8 +24,7 @@ from reporter.aggregator.tarball.package import (
 )
 from reporter.aggregator.tarball.summary import Summaries
 from reporter.common.private_file import write_private
-from reporter.ledger.blobs import BlobStore
-from reporter.ledger.files import Step, no_step
+from reporter.ledger.blobs import BlobStore, Step, no_step
 from reporter.ledger.layout import Layout
 from reporter.results.process import Judge, JudgingStopped
 from reporter.run.record import Record
@@ -97,7 +96,8 @@ class Finish:
         """
         try:
             tar = Tar(*json.loads(self._layout.tarball.read_bytes()))
-            there = measure(self._layout.output / tar.name, self._stopping.is_set)
+            with (self._layout.output / tar.name).open("rb") as file:
+                there = measure(file, self._stopping.is_set)
         except (FileNotFoundError, ValueError, TypeError):
             return None
         return tar if there == (tar.sha256, tar.size) else None
@@ -138,7 +138,7 @@ class Finish:
         """
         held = {key: entry.record for key, entry in snapshot.entries.items() if entry.record}
         replaced = [entry.superseded for entry in snapshot.entries.values() if entry.superseded]
-        kept = [each for each in replaced if self._blobs.local_file(each.blob).exists()]
+        kept = [each for each in replaced if self._blobs.size(each.blob) is not None]
         records = [record for record in (*held.values(), *kept) if record.blob]
         damaged = {record.blob for record in records if not self._sound(record)}
         if not damaged:
@@ -150,7 +150,8 @@ class Finish:
 
     def _sound(self, record: Record) -> bool:
         try:
-            found, _ = measure(self._blobs.local_file(record.blob), self._stopping.is_set)
+            with self._blobs.open(record.blob) as body:
+                found, _ = measure(body, self._stopping.is_set)
             return found == record.digest
         except OSError as error:
             # EIO: a file system with checksums of its own says so where another gives wrong bytes.

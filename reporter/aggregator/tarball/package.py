@@ -23,7 +23,7 @@ from reporter.aggregator.tarball.snapshot import part, taken, yield_to
 from reporter.aggregator.tarball.summary import Summaries
 from reporter.common.private_file import sync_directory
 from reporter.errors import ReporterError
-from reporter.ledger.files import Step, no_step
+from reporter.ledger.blobs import Step, no_step
 from reporter.run.plan import Key
 from reporter.run.record import Record
 from reporter.run.state import Snapshot
@@ -117,14 +117,16 @@ def sync_name(target: Path, step: Step = no_step) -> None:
         raise
 
 
-def measure(path: Path, stopping: Callable[[], bool]) -> tuple[str, int]:
-    """The SHA-256 of a file in hexadecimal, and its size. Raises OSError, `Interrupted`."""
+def measure(file: IO[bytes], stopping: Callable[[], bool]) -> tuple[str, int]:
+    """The SHA-256 of what is in a file, in hexadecimal, and its size.
+
+    Raises OSError, `Interrupted`.
+    """
     found, size = hashlib.sha256(), 0
-    with path.open("rb", buffering=0) as file:
-        while data := file.read(4 * _PIECE):
-            _go_on(stopping)
-            found.update(data)
-            size += len(data)
+    while data := file.read(4 * _PIECE):
+        _go_on(stopping)
+        found.update(data)
+        size += len(data)
     return found.hexdigest(), size
 
 

@@ -15,7 +15,7 @@ from reporter.aggregator.certificates.run import Authority
 from reporter.kube.api import KubeApi
 from reporter.launch.launcher import Launcher
 from reporter.launch.logs import Logs
-from reporter.ledger import SqliteStore
+from reporter.ledger import Store
 from reporter.run.clock import RunClock
 from reporter.run.definition import Definition
 from reporter.run.entry import Entry
@@ -88,7 +88,7 @@ class World:
     closed: set[Key] = field(default_factory=set)
     refused: int = 0
     set_back: float = 0.0
-    store: SqliteStore = field(init=False)
+    store: Store = field(init=False)
     authority: Authority = field(init=False)
     launcher: Launcher = field(init=False)
     cluster: Cluster = field(init=False)
@@ -125,7 +125,7 @@ class World:
         """The store is open and the launcher at work; in the end it is as after a kill."""
         loop = asyncio.get_running_loop()
         now = RunClock(time.monotonic, lambda: time.time() - self.set_back)
-        self.store = SqliteStore(self.folder / "run.db", now=now)
+        self.store = Store(self.folder / "run.db", now=now)
         await self.store.open_run(self.plan, now=time.time())
         self.authority = Authority.open_issuing(
             self.folder / "tls", self.plan, ["r1"], now=time.time(), seconds=3600

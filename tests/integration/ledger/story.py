@@ -18,12 +18,11 @@ from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
-from reporter.ledger import Store, schema
-from reporter.ledger.cached import CachedStore
+from reporter.ledger import Store
 from reporter.run.plan import Key, Plan, Plugin
 from reporter.run.progress import UpdateId
 from reporter.run.record import Record
-from reporter.run.state import Phase, Snapshot, Tar
+from reporter.run.state import Phase, Snapshot
 from reporter.run.tar_upload import TarUpload, UploadState
 from tests.integration.ledger.world import (
     E2E,
@@ -31,6 +30,7 @@ from tests.integration.ledger.world import (
     NODE2,
     NOW,
     PLAN,
+    TAR,
     Disk,
     World,
     appending,
@@ -41,7 +41,6 @@ from tests.integration.ledger.world import (
     result,
 )
 
-TAR = Tar("202601010000_sonobuoy_run-1.tar.gz", "2026-01-01T00:00:00Z", "ab" * 32, 12)
 Step = Callable[[Store], Awaitable[object]]
 
 STEPS: tuple[Step, ...] = (
@@ -64,18 +63,6 @@ STEPS: tuple[Step, ...] = (
     lambda store: store.packing_failed("no space", at=NOW),
     lambda store: store.note_upload(TarUpload("host", UploadState.UPLOADING, NOW, "", NOW), TAR),
     lambda store: store.advance_run(Phase.CLOSED, tar=TAR),
-)
-
-# Four more columns, filled from each other: a step left out or done twice is seen.
-GROWN = (
-    *schema.MIGRATIONS,
-    ("ALTER TABLE run ADD COLUMN a INTEGER", "UPDATE run SET a = 1"),
-    ("ALTER TABLE run ADD COLUMN b INTEGER", "UPDATE run SET b = a + 1"),
-    (
-        "ALTER TABLE run ADD COLUMN c INTEGER",
-        "UPDATE run SET c = b + 1",
-        "UPDATE run SET c = c * 10",
-    ),
 )
 
 FLEET = Plan("fleet", (Plugin("load", tuple(f"n{number:04d}" for number in range(4000))),))
@@ -111,12 +98,6 @@ async def _story(folder: Path, at: int) -> None:
     _say(["left", killer.left])
 
 
-def _migrate(folder: Path, at: int) -> None:
-    killer = Killer(at)
-    schema.open_database(folder / "run.db", killer.disk.connect, migrations=GROWN).close()
-    _say(["left", killer.left])
-
-
 async def _load(folder: Path, seed: int) -> None:
     """Go on with a run, from many tasks at once, until somebody ends it."""
     chance = random.Random(seed)
@@ -131,7 +112,7 @@ async def _load(folder: Path, seed: int) -> None:
     await store.close()
 
 
-async def _worker(store: CachedStore, keys: list[Key], chance: random.Random) -> None:
+async def _worker(store: Store, keys: list[Key], chance: random.Random) -> None:
     for key in keys:
         done = store.snapshot().progress.get(key)
         base = done.progress.completed if done else 0
@@ -165,8 +146,6 @@ def main() -> None:
                 match mode:
                     case "story":
                         asyncio.run(_story(Path(folder), int(number)))
-                    case "migrate":
-                        _migrate(Path(folder), int(number))
                     case "load":
                         asyncio.run(_load(Path(folder), int(number)))
             except BaseException as error:

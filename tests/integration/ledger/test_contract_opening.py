@@ -1,4 +1,4 @@
-"""What every store promises of opening and closing a run, the same for each engine."""
+"""What the store promises of opening and closing a run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from reporter.run.entry import Entry, State, Window
 from reporter.run.plan import Plan, Plugin
 from reporter.run.progress import UpdateId
 from reporter.run.state import Phase
-from tests.integration.ledger.contract import facts, totals
 from tests.integration.ledger.world import (
     E2E,
     NODE1,
@@ -21,12 +20,14 @@ from tests.integration.ledger.world import (
     PLAN,
     World,
     appending,
+    facts,
     failed_try,
     gave_up,
     on_loop,
     replacing,
     report,
     result,
+    totals,
 )
 
 # -- opening -------------------------------------------------------------------------------------
@@ -140,6 +141,19 @@ async def test_outages_move_windows_and_deadlines_over_restarts(world: World):
             assert Window(NOW, NOW + 125, "bad archive") == again.entry(NODE1).window
 
 
+@on_loop
+async def test_an_outage_ends_later_than_a_sign_of_life_that_is_still_to_be_written(world: World):
+    """Which is older, and would give its time away once more at the next start."""
+    async with world.opened() as store:
+        await store.launch("e2e", at=NOW)
+        store.note_alive(NOW + 20)
+        await store.workers_return(at=NOW + 80)
+        assert NOW + 160 == store.entry(E2E).deadline
+    async with world.opened() as again:
+        await again.workers_return(at=NOW + 81)
+        assert NOW + 161 == again.entry(E2E).deadline
+
+
 # -- closing -------------------------------------------------------------------------------------
 
 
@@ -170,3 +184,14 @@ async def test_closing_writes_what_was_only_in_memory(world: World):
     async with world.opened() as again:
         assert (100, 4) == totals(again, NODE2)
         assert again.snapshot().beats[NODE2].armed
+
+
+@on_loop
+async def test_closing_writes_more_than_one_transaction_takes(world: World):
+    """A fleet that reports at once is written in several."""
+    plan = Plan("run-1", (Plugin("load", tuple(f"n{number}" for number in range(2_100))),))
+    async with world.opened(plan=plan, pace=3600.0) as store:
+        for key in plan.keys:
+            await store.record_progress(key, replacing(1), None, at=NOW)
+    async with world.opened(plan=plan) as again:
+        assert set(plan.keys) == set(again.snapshot().progress)

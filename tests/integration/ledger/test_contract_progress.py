@@ -1,4 +1,4 @@
-"""What every store promises of progress and heartbeats, the same for each engine."""
+"""What the store promises of progress and heartbeats."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from reporter.ledger import ProgressTaken
 from reporter.run.entry import State
 from reporter.run.heartbeats import Beat
 from reporter.run.progress import Progress, StoredProgress, UpdateId
-from tests.integration.ledger.contract import totals
 from tests.integration.ledger.world import (
     E2E,
     NODE1,
@@ -22,6 +21,7 @@ from tests.integration.ledger.world import (
     on_loop,
     replacing,
     result,
+    totals,
 )
 
 # -- progress ------------------------------------------------------------------------------------
@@ -29,13 +29,15 @@ from tests.integration.ledger.world import (
 
 @on_loop
 async def test_a_replacing_update_is_seen_at_once(world: World):
-    """A20: without giving the loop a chance to do anything else."""
+    """A20: without giving the loop a chance to do anything else, also after an append."""
     async with world.opened() as store:
-        call = store.record_progress(E2E, replacing(7), UpdateId("a", 1), at=NOW)
+        await store.record_progress(E2E, appending(1), None, at=NOW)
+        call = store.record_progress(E2E, replacing(7), UpdateId("a", 1), at=NOW + 1)
         with pytest.raises(StopIteration) as answer:
             call.send(None)
         assert ProgressTaken.APPLIED == answer.value.value
-        assert StoredProgress(replacing(7), NOW, UpdateId("a", 1)) == store.snapshot().progress[E2E]
+        expected = StoredProgress(replacing(7), NOW + 1, UpdateId("a", 1))
+        assert expected == store.snapshot().progress[E2E]
 
 
 @on_loop
@@ -222,3 +224,16 @@ async def test_windows_are_moved_again_when_workers_can_connect(world: World):
         revision = store.snapshot().revision
         await store.workers_return(at=NOW + 100.0)
         assert revision == store.snapshot().revision
+
+
+@on_loop
+async def test_a_sign_of_life_counts_before_it_is_written(world: World):
+    """A pause of the process begins with the last one, not with the last that is on the disk."""
+    async with world.opened(pace=3600.0) as store:
+        await store.launch("e2e", at=NOW)
+        store.note_alive(NOW + 1)
+        for _ in range(3):
+            await store.probe()
+        store.note_alive(NOW + 50)
+        await store.workers_return(at=NOW + 60)
+        assert NOW + 110 == store.entry(E2E).deadline

@@ -1,28 +1,32 @@
-"""What every store promises of results, errors and phases, the same for each engine."""
+"""What the store promises of results, errors and phases."""
 
 from __future__ import annotations
 
 import asyncio
+import math
 from dataclasses import replace
 
 import pytest
 
-from reporter.ledger import ProgressTaken, Received, RunNotReady
-from reporter.ledger.operations import Windows
+from reporter.ledger import ProgressTaken, Received, RunNotReady, Windows
 from reporter.run.entry import Marked, State
+from reporter.run.plan import Key
 from reporter.run.record import Cause, Rank
 from reporter.run.state import LauncherState, Phase, PodState, Step
 from reporter.run.tar_upload import TarUpload, UploadState
 from reporter.run.upload import UploadOutcome
-from tests.integration.ledger.contract import NOBODY, TAR, beat, complete, facts
 from tests.integration.ledger.world import (
     E2E,
     NODE1,
     NODE2,
     NOW,
     PLAN,
+    TAR,
     World,
     appending,
+    beat,
+    complete,
+    facts,
     failed_try,
     gave_up,
     on_loop,
@@ -30,6 +34,8 @@ from tests.integration.ledger.world import (
     report,
     result,
 )
+
+NOBODY = Key("nope", "global")
 
 # -- results and errors --------------------------------------------------------------------------
 
@@ -147,6 +153,19 @@ async def test_many_failures_in_one_step(world: World):
 
 
 @on_loop
+async def test_while_nothing_is_due_the_disk_is_not_asked(world: World):
+    """A sweep comes every second."""
+    commits: list[int] = []
+    async with world.opened(on_commit=lambda _, number: commits.append(number)) as store:
+        assert 0 == await store.give_up_due(NOW + 999)
+        await store.launch("e2e", at=NOW)
+        await store.launch("sysd", at=NOW)
+        assert 0 == await store.give_up_due(NOW + 49)
+        assert [1, 1] == commits
+        assert [2, 1] == [await store.give_up_due(NOW + at) for at in (50, 100)]
+
+
+@on_loop
 async def test_lost_bytes_make_room_for_any_upload(world: World):
     """A row without its blob: failed, cause lost, and a new upload is welcome."""
     async with world.opened() as store:
@@ -222,6 +241,10 @@ async def test_what_the_launcher_shows(world: World):
         assert await store.probe()
         assert store.snapshot().revision > told.revision
         assert {} == store.changes(told.revision)
+        store.show_launch({}, launcher)
+        store.show_launch({NODE2: pod}, launcher)
+        assert await store.probe()
+        assert {NODE1, NODE2} == store.changes(told.revision).keys()
     async with world.opened() as store:
         assert ({}, None) == (store.snapshot().pods, store.snapshot().launcher)
 
@@ -289,10 +312,10 @@ async def test_a_tarball_that_failed_may_be_made_later(world: World):
     async with world.opened() as store:
         await complete(store)
         await store.advance_run(Phase.POST_PROCESSING)
-        assert NOW == await store.packing_failed("no space\udcff", at=NOW)
-        assert "no space\udcff" == store.snapshot().error
+        assert NOW == await store.packing_failed("no space\ud800", at=NOW)
+        assert "no space\ufffd" == store.snapshot().error
     async with world.opened() as again:
-        assert "no space\udcff" == again.snapshot().error
+        assert "no space\ufffd" == again.snapshot().error
         assert NOW == await again.packing_failed("read-only", at=NOW + 60)
         assert "read-only" == again.snapshot().error
         closed = await again.advance_run(Phase.CLOSED, tar=TAR)
@@ -342,7 +365,7 @@ async def test_how_the_upload_of_the_tarball_stands(world: World):
     async with world.opened() as again:
         found = again.snapshot()
         assert (begun, TAR, Phase.POST_PROCESSING) == (found.upload, found.tar, found.phase)
-        await again.note_upload(failed)
+        await again.note_upload(failed, replace(TAR, size=13))
         await again.note_upload(begun)
         assert (failed, TAR) == (again.snapshot().upload, again.snapshot().tar)
 
@@ -398,3 +421,32 @@ async def test_an_append_on_its_way_when_the_run_closes_is_in_or_refused(world: 
         )
         assert ProgressTaken.CLOSED == taken
         assert {} == store.snapshot().progress
+
+
+@on_loop
+async def test_a_time_that_is_no_finite_number(world: World):
+    """What was acknowledged can be read again."""
+    async with world.opened() as store:
+        await store.record_result(E2E, result(at=math.inf))
+    async with world.opened() as again:
+        assert result(at=math.inf) == again.entry(E2E).record
+
+
+@on_loop
+async def test_texts_that_no_database_takes(world: World):
+    """They come from outside: what is kept is what is shown, and nobody else's write fails."""
+    record = replace(result(), filename="a\ud800", notes=("\udfffb",), counts={"\ud800": 1})
+    async with world.opened() as store:
+        received, *_ = await asyncio.gather(
+            store.record_result(E2E, record),
+            store.mark_failed(NODE1, failed_try(text="a\x00b")),
+            store.record_progress(NODE2, replacing(1, failures=("\x00", "\ud800")), None, at=NOW),
+        )
+        before = store.snapshot()
+    async with world.opened() as again:
+        assert facts(before) == facts(again.snapshot())
+    kept = before.entries[E2E].record
+    assert kept == received.held
+    assert ("a\ufffd", ("\ufffdb",), {"\ufffd": 1}) == (kept.filename, kept.notes, kept.counts)
+    assert "a\ufffdb" == before.entries[NODE1].window.text
+    assert ("\ufffd", "\ufffd") == before.progress[NODE2].progress.failures

@@ -1,4 +1,4 @@
-"""What every store promises of snapshots, revisions and subscribers, the same for each engine."""
+"""What the store promises of snapshots, revisions and subscribers."""
 
 from __future__ import annotations
 
@@ -8,16 +8,18 @@ import pytest
 
 from reporter.run.entry import Entry, State
 from reporter.run.progress import UpdateId
-from reporter.run.state import Phase
-from tests.integration.ledger.contract import GAVE_UP, TAR, beat, complete
+from reporter.run.state import LauncherState, Phase, Step
 from tests.integration.ledger.world import (
     E2E,
     NODE1,
     NODE2,
     NOW,
     PLAN,
+    TAR,
     World,
     appending,
+    beat,
+    complete,
     failed_try,
     gave_up,
     on_loop,
@@ -67,13 +69,14 @@ async def test_the_revision_grows_by_one_per_change_and_only_then(world: World):
         await store.probe()  # what is written behind by itself is written once
         await beat(store, 0.5)
         await store.probe()
+        both = dict.fromkeys((NODE1, NODE2), gave_up())
         steps = [
             (1, lambda: store.record_result(E2E, result())),
             (0, lambda: store.record_result(E2E, result())),
-            (1, lambda: store.mark_failed(NODE1, failed_try())),
-            (0, lambda: store.mark_failed(NODE1, failed_try())),
-            (2, lambda: store.mark_all_failed(GAVE_UP)),
-            (0, lambda: store.mark_all_failed(GAVE_UP)),
+            (1, lambda: store.mark_failed(NODE1, failed_try(text="cut\ud800"))),
+            (0, lambda: store.mark_failed(NODE1, failed_try(text="cut\ud800"))),
+            (2, lambda: store.mark_all_failed(both)),
+            (0, lambda: store.mark_all_failed(both)),
             (0, lambda: store.record_progress(E2E, replacing(1), UpdateId("a", 1), at=NOW)),
             (1, store.probe),
             (0, lambda: store.record_progress(E2E, replacing(1), UpdateId("a", 1), at=NOW)),
@@ -88,10 +91,11 @@ async def test_the_revision_grows_by_one_per_change_and_only_then(world: World):
             (0, lambda: store.launch("sysd", at=NOW + 1)),
             (1, lambda: store.advance_run(Phase.POST_PROCESSING)),
             (0, lambda: store.advance_run(Phase.POST_PROCESSING)),
-            (1, lambda: store.packing_failed("no space", at=NOW)),
-            (0, lambda: store.packing_failed("no space", at=NOW + 1)),
+            (1, lambda: store.packing_failed("no space\ud800", at=NOW)),
+            (0, lambda: store.packing_failed("no space\ud800", at=NOW + 1)),
             # What failed is shown as such from now on.
             (3, lambda: store.advance_run(Phase.CLOSED, tar=TAR)),
+            (0, lambda: store.advance_run(Phase.CLOSED, tar=TAR)),
         ]
         for number, (grows, step) in enumerate(steps):
             before = store.snapshot().revision
@@ -169,6 +173,16 @@ async def test_subscribers_hear_of_changes_until_they_leave(world: World):
         await store.record_result(NODE1, result())
         await asyncio.sleep(0)
         assert heard.empty()
+
+
+@on_loop
+async def test_what_the_launcher_shows_is_not_ahead_once_it_is_written(world: World):
+    """Else each reader would get the whole run again, until the next change."""
+    async with world.opened(pace=3600.0) as store:
+        store.subscribe(store.snapshot)
+        store.show_launch({}, LauncherState(Step.WATCHING))
+        assert await store.probe()
+        assert not store.snapshot().ahead
 
 
 @on_loop

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from reporter.common import log
-from reporter.ledger import ProgressTaken, SqliteStore, StoreError, StoreFull
-from reporter.ledger.cached import CachedStore
-from reporter.run.entry import State
+from reporter.ledger import ProgressTaken, Store, StoreError, StoreFull
+from reporter.run.entry import Marked, State
 from reporter.run.state import Phase, Snapshot
+from reporter.run.tar_upload import TarUpload, UploadState
 from reporter.run.upload import UploadOutcome
 from tests.integration.ledger.story import STEPS, Step, lasting
 from tests.integration.ledger.world import (
@@ -25,8 +25,10 @@ from tests.integration.ledger.world import (
     Disk,
     World,
     appending,
+    complete,
     disk_error,
     failed_try,
+    gave_up,
     on_loop,
     replacing,
     result,
@@ -73,9 +75,7 @@ class Once:
                 raise disk_error(self._code)
 
 
-async def persistent(
-    step: Step, store: CachedStore, *, done: bool = False
-) -> list[type[StoreError]]:
+async def persistent(step: Step, store: Store, *, done: bool = False) -> list[type[StoreError]]:
     """Take a step as a client that tries again; return how it was refused meanwhile.
 
     `done`: it was carried out nevertheless, and that may be seen already.
@@ -189,6 +189,27 @@ async def test_a_batch_that_fails_is_refused_to_all_its_callers(tmp_path: Path, 
     ]
 
 
+def pages(world: World) -> bytes:
+    """What the database has written, but for the index of its journal."""
+    return b"".join(
+        (world.folder / name).read_bytes()
+        for name in ("run.db", "run.db-wal")
+        if (world.folder / name).exists()
+    )
+
+
+@on_loop
+async def test_a_start_and_a_probe_write_when_there_is_nothing_to_write(world: World):
+    """To commit nothing works on a full disk too, and a row that stays the same is not written."""
+    async with world.opened():
+        pass
+    found = pages(world)
+    async with world.opened(pace=3600.0) as store:
+        started = pages(world)
+        assert await store.probe()
+        assert found != started != pages(world)
+
+
 @on_loop
 async def test_a_store_that_cannot_write_refuses_progress_and_hears_heartbeats(
     tmp_path: Path, disk
@@ -220,23 +241,10 @@ async def test_a_store_that_cannot_write_refuses_progress_and_hears_heartbeats(
 
 
 @on_loop
-async def test_a_store_that_cannot_write_tries_again_by_itself(tmp_path: Path, disk):
-    """Nobody has to ask it to."""
-    async with World(tmp_path, disk.connect).opened(pace=0.001) as store:
-        with log.capture():
-            failing(disk, sqlite3.SQLITE_IOERR)
-            with pytest.raises(StoreError):
-                await store.record_result(E2E, result())
-            sound(disk)
-            while not store.writable:
-                await asyncio.sleep(0.001)
-
-
-@on_loop
 async def test_what_was_shown_while_the_disk_failed_is_written_when_it_is_back(
     tmp_path: Path, disk
 ):
-    """An acknowledged replacing update is not forgotten because its first write failed."""
+    """An acknowledged replacing update is not forgotten; nobody has to ask for another try."""
     async with World(tmp_path, disk.connect).opened(pace=0.001) as store:
         with log.capture():
             failing(disk, sqlite3.SQLITE_FULL)
@@ -248,6 +256,33 @@ async def test_what_was_shown_while_the_disk_failed_is_written_when_it_is_back(
                 await asyncio.sleep(0.001)
     async with World(tmp_path).opened() as again:
         assert 5 == again.snapshot().progress[E2E].progress.completed
+
+
+@on_loop
+async def test_a_store_that_cannot_write_tries_again_by_itself(tmp_path: Path, disk):
+    """Also when nothing waits to be written: the result was refused, and its worker comes back."""
+    async with World(tmp_path, disk.connect).opened(pace=0.001) as store:
+        with log.capture():
+            failing(disk, sqlite3.SQLITE_FULL)
+            with pytest.raises(StoreFull):
+                await store.record_result(E2E, result())
+            sound(disk)
+            while not store.writable:
+                await asyncio.sleep(0.001)
+
+
+@on_loop
+async def test_a_phase_whose_commit_only_seemed_to_fail_is_kept(tmp_path: Path, disk):
+    """Whatever comes next is decided by it, and does not write the older one over it."""
+    async with World(tmp_path, disk.connect).opened(pace=3600.0) as store:
+        await complete(store)
+        with log.capture():
+            disk.after = Once(0, sqlite3.SQLITE_IOERR_FSYNC, "COMMIT")
+            with pytest.raises(StoreError):
+                await store.advance_run(Phase.POST_PROCESSING)
+            assert Marked.CLOSED == await store.mark_failed(E2E, gave_up())
+        await store.note_upload(TarUpload("host", UploadState.WAITING, NOW))
+        assert Phase.POST_PROCESSING is store.phase
 
 
 @on_loop
@@ -376,7 +411,7 @@ def volume(tmp_path: Path) -> Iterator[Path]:
 async def test_a_full_volume_is_said_to_be_full_and_works_again_with_space(volume: Path):
     """A46: a real one; earlier rows are intact, and no restart is needed."""
     filler = volume / "filler"
-    store = SqliteStore(volume / "run.db", pace=3600.0)
+    store = Store(volume / "run.db", pace=3600.0)
     await store.open_run(PLAN, now=NOW)
     with log.capture():
         await store.record_result(NODE1, result("aa"))

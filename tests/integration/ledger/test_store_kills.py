@@ -9,16 +9,14 @@ import asyncio
 import itertools
 import os
 import random
-import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from reporter.ledger import schema
 from reporter.run.state import Snapshot
 from tests.integration.ledger.killing import Acknowledged, Player, player
-from tests.integration.ledger.story import FLEET, GROWN, STEPS, lasting
+from tests.integration.ledger.story import FLEET, STEPS, lasting
 from tests.integration.ledger.world import NOW, World
 
 KILLS = 2
@@ -80,42 +78,6 @@ def test_killed_before_any_statement_a_restart_has_what_was_acknowledged(
             break
     assert len(STEPS) == done
     assert at > 4 * len(STEPS)
-
-
-def test_killed_in_a_migration_the_schema_is_old_or_new(plays: Player, quick_folder: Path):
-    """C13: never between, and the next start goes on from there."""
-    for at in itertools.count():
-        folder = quick_folder / str(at)
-        folder.mkdir()
-        world = World(folder)
-        asyncio.run(found(world))
-        said = plays.play("migrate", folder, at)
-        assert columns(world.path) in [
-            (schema.FIRST, 0, None),
-            (schema.FIRST + 1, 1, (1,)),
-            (schema.FIRST + 2, 2, (1, 2)),
-            (schema.FIRST + 3, 3, (1, 2, 30)),
-        ], at
-        schema.open_database(world.path, sqlite3.connect, migrations=GROWN).close()
-        assert (schema.FIRST + 3, 3, (1, 2, 30)) == columns(world.path)
-        if said and said[-1][0] == "left":
-            break
-    assert at > 12
-
-
-def columns(path: Path) -> tuple[int, int, tuple[int, ...] | None]:
-    """The version, how many of the grown columns there are, and what they hold."""
-    connection = sqlite3.connect(path)
-    try:
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
-        names = [row[1] for row in connection.execute("PRAGMA table_info(run)")]
-        grown = [name for name in names if name in "abc"]
-        values = (
-            connection.execute(f"SELECT {', '.join(grown)} FROM run").fetchone() if grown else None
-        )
-        return version, len(grown), values
-    finally:
-        connection.close()
 
 
 def test_killed_under_load_again_and_again_nothing_acknowledged_is_missing(

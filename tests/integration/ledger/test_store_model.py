@@ -1,4 +1,4 @@
-"""Whatever happens to a run in whatever order, every engine agrees with a simple model of it."""
+"""Whatever happens to a run in whatever order, the store agrees with a simple model of it."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from reporter.ledger import RunNotReady
-from reporter.ledger.cached import CachedStore
+from reporter.ledger import RunNotReady, Store
 from reporter.run.plan import Key
 from reporter.run.progress import Progress, UpdateId
 from reporter.run.record import Record
@@ -72,7 +71,7 @@ def _record(record: Record | None) -> tuple[int, str] | None:
 
 
 class Ledgers(RuleBasedStateMachine):
-    """One run in one engine beside the model."""
+    """One run in a store, beside the model."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -83,7 +82,7 @@ class Ledgers(RuleBasedStateMachine):
         self.now = NOW
         self.revision = 0
         self.seen: list[tuple[Snapshot, dict[Any, Any]]] = []
-        self.store: CachedStore
+        self.store: Store
 
     def do(self, call: Coroutine[Any, Any, T]) -> T:
         """Wait for one call."""

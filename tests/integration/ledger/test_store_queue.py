@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from reporter.ledger import ProgressTaken, StoreBusy
-from reporter.ledger import sqlite as engine
-from reporter.ledger.cached import CachedStore
+from reporter.ledger import ProgressTaken, Store, StoreBusy
+from reporter.ledger.writer import QUEUE
 from reporter.run.entry import State
 from reporter.run.plan import Plan, Plugin
-from reporter.run.state import Phase
+from reporter.run.state import LauncherState, Phase, PodState, Step
 from reporter.run.upload import UploadOutcome
 from tests.integration.ledger.world import (
     E2E,
@@ -45,7 +44,7 @@ class Rest:
             asyncio.run_coroutine_threadsafe(self.over.wait(), self._loop).result()
 
 
-async def rests(store: CachedStore) -> None:
+async def rests(store: Store) -> None:
     """Have the store write behind once, so that it does not by itself for the rest of the pace."""
     await store.record_progress(NODE2, replacing(1), None, at=NOW)
     for _ in range(3):
@@ -62,7 +61,7 @@ async def test_more_than_a_full_queue_is_refused_at_once(tmp_path: Path, disk):
         await rest.begun.wait()
         waiting = [
             asyncio.ensure_future(store.mark_failed(NODE1, failed_try(NOW + number)))
-            for number in range(engine.QUEUE)
+            for number in range(QUEUE)
         ]
         await asyncio.sleep(0)
         with pytest.raises(StoreBusy):
@@ -70,7 +69,7 @@ async def test_more_than_a_full_queue_is_refused_at_once(tmp_path: Path, disk):
         assert store.writable
         rest.over.set()
         await asyncio.gather(first, *waiting)
-        assert engine.QUEUE == store.entry(NODE1).attempts
+        assert QUEUE == store.entry(NODE1).attempts
         assert UploadOutcome.ACCEPTED == (await store.record_result(NODE2, result())).outcome
 
 
@@ -115,6 +114,44 @@ async def test_what_is_written_behind_does_not_overwrite_an_append_before_it(tmp
 
 
 @on_loop
+async def test_an_update_that_comes_while_an_older_one_is_written_is_written_next(
+    tmp_path: Path, disk
+):
+    world = World(tmp_path, disk.connect)
+    async with world.opened(pace=3600.0) as store:
+        await rests(store)
+        rest = Rest(disk)
+        await store.record_progress(NODE1, replacing(1), None, at=NOW)
+        writing = asyncio.ensure_future(store.probe())
+        await rest.begun.wait()
+        await store.record_progress(NODE1, replacing(2), None, at=NOW + 1)
+        rest.over.set()
+        await writing
+        assert store.snapshot().ahead
+    async with world.opened() as again:
+        assert 2 == again.snapshot().progress[NODE1].progress.completed
+
+
+@on_loop
+async def test_what_the_launcher_shows_while_it_is_written_is_written_next(tmp_path: Path, disk):
+    """Whoever knows the revision has to ask again."""
+    pod = PodState("p-1", "node1", "Pending", "", "", NOW, 0)
+    async with World(tmp_path, disk.connect).opened(pace=3600.0) as store:
+        await rests(store)
+        rest = Rest(disk)
+        store.show_launch({NODE1: pod}, LauncherState(Step.WATCHING))
+        writing = asyncio.ensure_future(store.probe())
+        await rest.begun.wait()
+        store.show_launch({NODE1: pod, NODE2: pod}, LauncherState(Step.WATCHING))
+        rest.over.set()
+        await writing
+        before = store.snapshot()
+        await store.probe()
+        assert (True, False) == (before.ahead, store.snapshot().ahead)
+        assert NODE2 in store.changes(before.revision)
+
+
+@on_loop
 async def test_closing_waits_for_an_append_that_is_on_its_way(tmp_path: Path, disk):
     """And for the order of what it goes with: what replaced it is the last to be written."""
     world = World(tmp_path, disk.connect)
@@ -134,6 +171,24 @@ async def test_closing_waits_for_an_append_that_is_on_its_way(tmp_path: Path, di
 
 
 @on_loop
+async def test_an_append_whose_caller_left_is_still_before_what_comes_after(tmp_path: Path, disk):
+    """Of the same moment, the one that is written first would stay."""
+    world = World(tmp_path, disk.connect)
+    async with world.opened(pace=3600.0) as store:
+        rest = Rest(disk)
+        append = asyncio.ensure_future(store.record_progress(NODE1, appending(5), None, at=NOW))
+        await rest.begun.wait()
+        append.cancel()
+        await asyncio.wait([append])
+        later = asyncio.ensure_future(store.record_progress(NODE1, replacing(60), None, at=NOW))
+        await asyncio.sleep(0)
+        rest.over.set()
+        assert ProgressTaken.APPLIED == await later
+    async with world.opened() as again:
+        assert 60 == again.snapshot().progress[NODE1].progress.completed
+
+
+@on_loop
 async def test_what_was_given_before_the_end_is_still_done(tmp_path: Path, disk):
     """Also when it waits for the disk together with the end."""
     world = World(tmp_path, disk.connect)
@@ -143,7 +198,7 @@ async def test_what_was_given_before_the_end_is_still_done(tmp_path: Path, disk)
         await rest.begun.wait()
         calls.append(asyncio.ensure_future(store.record_result(NODE1, result())))
         await asyncio.sleep(0)
-        calls.append(asyncio.ensure_future(store._engine.close()))
+        calls.append(asyncio.ensure_future(store._writer.close()))
         await asyncio.sleep(0)
         rest.over.set()
         await asyncio.gather(*calls)

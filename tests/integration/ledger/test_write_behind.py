@@ -11,6 +11,7 @@ import pytest
 
 from reporter.common import log
 from reporter.ledger import StoreFull
+from reporter.run.plan import Plan, Plugin
 from reporter.run.progress import Progress, StoredProgress, footprint
 from tests.integration.ledger.world import (
     E2E,
@@ -40,7 +41,7 @@ class Written:
 
     def _note(self, sql: str) -> None:
         self.threads.add(threading.get_ident())
-        if sql.startswith("INSERT INTO progress"):
+        if sql.startswith("INSERT INTO item"):
             self.progress.append(1)
         if sql.startswith("INSERT INTO beat"):
             self.beats.append(1)
@@ -59,7 +60,7 @@ def on_disk(path: Path) -> dict[str, str]:
     """The progress rows, as another process reads them."""
     connection = sqlite3.connect(path)
     try:
-        return dict(connection.execute("SELECT node, sent FROM progress"))
+        return dict(connection.execute("SELECT key, doc FROM item WHERE kind = 'progress'"))
     finally:
         connection.close()
 
@@ -70,7 +71,7 @@ async def test_an_update_is_on_the_disk_soon_without_anybody_asking(tmp_path: Pa
     async with World(tmp_path, disk.connect).opened() as store:
         written = Written(disk)
         await store.record_progress(NODE1, replacing(7), None, at=NOW)
-        while "node1" not in on_disk(tmp_path / "run.db"):
+        while str(NODE1) not in on_disk(tmp_path / "run.db"):
             await written.commit()
 
 
@@ -89,7 +90,7 @@ async def test_ten_thousand_updates_are_a_handful_of_writes(tmp_path: Path, disk
         assert await store.probe()
         assert first + 1 == len(written.progress)
         assert threading.get_ident() not in written.threads
-    assert {"global", "node1", "node2"} == set(on_disk(tmp_path / "run.db"))
+    assert set(map(str, PLAN.keys)) == set(on_disk(tmp_path / "run.db"))
 
 
 @on_loop
@@ -140,9 +141,9 @@ async def test_beats_are_written_together_and_in_the_time_of_the_store(tmp_path:
         assert before + 1 == len(written.beats)
         assert revision == store.snapshot().revision
         connection = sqlite3.connect(tmp_path / "run.db")
-        rows = connection.execute("SELECT node, armed, heard_at FROM beat ORDER BY node").fetchall()
+        rows = connection.execute("SELECT key, armed, heard_at FROM beat ORDER BY key").fetchall()
         connection.close()
-    assert [("node1", 0, NOW + 5.0), ("node2", 1, NOW + 4.0)] == rows
+    assert [("sysd/node1", 0, NOW + 5.0), ("sysd/node2", 1, NOW + 4.0)] == rows
 
 
 @on_loop
@@ -150,14 +151,14 @@ async def test_an_older_beat_does_not_replace_a_newer_one(tmp_path: Path):
     """Another process may have heard the worker since, and may have heard it beat."""
     world = World(tmp_path)
     async with world.opened(pace=3600.0) as store:
-        await store._engine.commit(lambda t: t.put_beats([(NODE1, True, NOW + 50.0)]))
+        await store._writer.commit(lambda batch: batch.beats.append((NODE1, True, NOW + 50.0)))
         world.clock.now = 5.0
         store.record_heartbeat(NODE1, 5.0, beat=False)
         await store.probe()
         connection = sqlite3.connect(tmp_path / "run.db")
-        rows = connection.execute("SELECT node, armed, heard_at FROM beat").fetchall()
+        rows = connection.execute("SELECT key, armed, heard_at FROM beat").fetchall()
         connection.close()
-    assert [("node1", 1, NOW + 50.0)] == rows
+    assert [("sysd/node1", 1, NOW + 50.0)] == rows
 
 
 @on_loop
@@ -166,13 +167,27 @@ async def test_what_is_written_behind_does_not_replace_what_is_newer(tmp_path: P
     theirs = StoredProgress(replacing(9), NOW + 2)
     async with World(tmp_path).opened(pace=3600.0) as store:
         await store.record_progress(NODE1, replacing(1), None, at=NOW)
-        await store._engine.commit(lambda t: t.put_progress({NODE1: theirs}))
+        await store._writer.commit(lambda batch: batch.put_progress(NODE1, theirs))
         await store.probe()
         assert theirs == store.snapshot().progress[NODE1]
         await store.record_progress(NODE1, replacing(2), None, at=NOW + 1)
         assert 2 == store.snapshot().progress[NODE1].progress.completed
     async with World(tmp_path).opened() as again:
         assert 2 == again.snapshot().progress[NODE1].progress.completed
+
+
+@on_loop
+async def test_a_sign_of_life_is_a_small_write_however_long_the_plan_is(tmp_path: Path):
+    """One comes every few seconds, and SQLite writes the whole of a row that has another length."""
+    plan = Plan("run-1", (Plugin("load", tuple(f"n{number}" for number in range(5_000))),))
+    log_ahead = tmp_path / "run.db-wal"
+    async with World(tmp_path).opened(plan=plan, pace=3600.0) as store:
+        store.note_alive(NOW + 1)
+        await store.probe()
+        before = log_ahead.stat().st_size
+        store.note_alive(NOW + 6.789)
+        await store.probe()
+        assert log_ahead.stat().st_size - before < 10_000
 
 
 @on_loop

@@ -1,4 +1,4 @@
-"""What the store's tests share: a plan, records, engines that can be opened again, broken disks."""
+"""What the store's tests share: a plan, records, places that can be opened again, broken disks."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ import functools
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
-from reporter.ledger import SqliteStore
-from reporter.ledger.cached import CachedStore
+from reporter.ledger import Store
 from reporter.run.clock import RunClock
 from reporter.run.plan import Key, Plan, Plugin
 from reporter.run.progress import Progress
 from reporter.run.record import Cause, Failure, Rank, Record
+from reporter.run.state import Snapshot, Tar
 
 E2E = Key("e2e", "global")
 NODE1, NODE2 = Key("sysd", "node1"), Key("sysd", "node2")
@@ -26,6 +27,7 @@ PLAN = Plan(
     timeout_seconds=50,
 )
 NOW = 1_000_000.0
+TAR = Tar("202601010000_sonobuoy_run-1.tar.gz", "2026-01-01T00:00:00Z", "ab" * 32, 12)
 HANG = 30.0  # seconds; only a bound
 
 
@@ -40,17 +42,17 @@ def on_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., Non
 
 
 def result(digest: str = "aa", at: float = NOW) -> Record:
-    """A result with everything that a row can hold, texts that no UTF-8 can say included."""
+    """A result with everything that a row can hold."""
     return Record(
         Rank.RESULT,
         at,
         digest=digest,
         size=2**40,
-        filename="a\ud800\x00.tar.gz",
+        filename="ä.tar.gz",
         content_type="application/gzip",
         serial="0f",
         archive=True,
-        notes=("link a -> b", "\udcff"),
+        notes=("link a -> b", "\ufffd"),
     )
 
 
@@ -63,7 +65,7 @@ def report(digest: str = "ee", at: float = NOW) -> Record:
         size=3,
         cause=Cause.WORKER_ERROR,
         reason="OOM",
-        text="it\ud800 broke",
+        text="it broke",
         document='{"error":"it broke"}',
     )
 
@@ -112,15 +114,15 @@ class World:
         """Where the database is."""
         return self.folder / "run.db"
 
-    def store(self, **options: Any) -> CachedStore:
+    def store(self, **options: Any) -> Store:
         """A store of this place, not open yet."""
         options = {"now": RunClock(self.clock, self.wall)} | options
-        return SqliteStore(self.path, connect=self.connect, **options)
+        return Store(self.path, connect=self.connect, **options)
 
     @asynccontextmanager
     async def opened(
         self, *, plan: Plan = PLAN, now: float = NOW, **options: Any
-    ) -> AsyncIterator[CachedStore]:
+    ) -> AsyncIterator[Store]:
         """A store with the run open; closed afterwards."""
         store = self.store(**options)
         await store.open_run(plan, now=now)
@@ -128,6 +130,29 @@ class World:
             yield store
         finally:
             await store.close()
+
+
+async def complete(store: Store) -> None:
+    """Bring every entry to an end."""
+    for key in PLAN.keys:
+        await store.record_result(key, result())
+
+
+def facts(snapshot: Snapshot) -> Snapshot:
+    """What a restart must keep: all but the revision and the ages."""
+    armed = {key: replace(beat, heard_at=0.0) for key, beat in snapshot.beats.items()}
+    return replace(snapshot, revision=0, ahead=False, beats=MappingProxyType(armed))
+
+
+def totals(store: Store, key: Key = E2E) -> tuple[int, int]:
+    """Total and completed, as shown."""
+    progress = store.snapshot().progress[key].progress
+    return progress.total, progress.completed
+
+
+async def beat(store: Store, mono: float, key: Key = E2E) -> None:
+    """A heartbeat."""
+    store.record_heartbeat(key, mono, beat=True)
 
 
 def disk_error(code: int, text: str = "disk I/O error") -> sqlite3.OperationalError:

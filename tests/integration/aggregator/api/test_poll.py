@@ -50,10 +50,10 @@ async def finish(status: Status) -> int:
 
 async def waits(status: Status, since: int) -> "asyncio.Task[Any]":
     """Ask for what is new, and return when the request waits."""
-    waiting = len(status.store._published._subscribers)
+    waiting = len(status.store._view._subscribers)
     asked = asyncio.create_task(poll(status, since))
     async with asyncio.timeout(HANG):
-        while len(status.store._published._subscribers) == waiting:
+        while len(status.store._view._subscribers) == waiting:
             await asyncio.sleep(0.005)
     return asked
 
@@ -61,7 +61,7 @@ async def waits(status: Status, since: int) -> "asyncio.Task[Any]":
 async def idle(status: Status) -> None:
     """Return when nobody waits."""
     async with asyncio.timeout(HANG):
-        while status.store._published._subscribers:
+        while status.store._view._subscribers:
             await asyncio.sleep(0.005)
 
 
@@ -273,7 +273,7 @@ async def test_the_33rd_reader_does_not_wait():
             found = await poll(status, first)
             took = time.monotonic() - began
         async with asyncio.timeout(10):  # not its 20 seconds
-            while len(status.store._published._subscribers) >= readers.WAITING:
+            while len(status.store._view._subscribers) >= readers.WAITING:
                 await asyncio.sleep(0.005)
         rest.append(await waits(status, first))
         await progress(status, E2E, "m")

@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from reporter.aggregator.sweep import Silence
-from reporter.ledger.operations import Windows
+from reporter.ledger import Windows
 from reporter.run import heartbeats as beats
 from reporter.run.clock import RunClock
 from reporter.run.entry import due, fail, silence

@@ -9,8 +9,7 @@ from typing import Any
 from reporter.aggregator.control import Control, Timing
 from reporter.aggregator.tarball.package import PackageFailed
 from reporter.common import log
-from reporter.ledger import StoreFull
-from reporter.ledger.operations import Windows
+from reporter.ledger import StoreFull, Windows
 from reporter.run.clock import RunClock
 from reporter.run.entry import Marked, State
 from reporter.run.plan import Key, Plan, Plugin

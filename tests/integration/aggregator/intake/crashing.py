@@ -16,7 +16,7 @@ from pathlib import Path
 from reporter.aggregator.intake import Intake
 from reporter.aggregator.tarball.finish import Finish
 from reporter.aggregator.tarball.package import BodiesLost
-from reporter.ledger import SqliteStore
+from reporter.ledger import Store
 from reporter.ledger.blobs import BlobStore
 from reporter.results.process import Judge
 from reporter.run.plan import Key, Plan, Plugin
@@ -50,7 +50,7 @@ class DiskScene(Scene):
     async def start(self, step: Callable[[str], None] = lambda name: None) -> None:
         """Open everything."""
         self.layout.prepare()
-        self.store = SqliteStore(self.layout.database)
+        self.store = Store(self.layout.database)
         await self.store.open_run(self.plan, now=NOW)
         self.bodies = BlobStore(self.layout, step)
         self.intake = Intake(

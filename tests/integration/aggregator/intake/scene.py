@@ -14,8 +14,7 @@ from typing import Any
 from reporter.aggregator.intake import Intake
 from reporter.aggregator.limit_settings import Limits
 from reporter.aggregator.tarball.finish import Finish
-from reporter.ledger.blobs import BlobStore
-from reporter.ledger.files import Step, no_step
+from reporter.ledger.blobs import BlobStore, Step, no_step
 from reporter.ledger.layout import Layout
 from reporter.results.process import Judge
 from reporter.run.entry import Marked
