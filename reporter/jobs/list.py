@@ -1,20 +1,23 @@
 """`status-ctl jobs`: the verdicts on all Jobs, straight from their conditions."""
 
 import argparse
-import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable
 from contextlib import closing
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, NoReturn
 
 from reporter.cli import output as show
-from reporter.cli.cluster import TIMEOUT, asking, cluster_arguments, open_cluster
-from reporter.cli.exits import GOOD
+from reporter.cli.cluster import TIMEOUT, asking, cluster_arguments, open_cluster, said
+from reporter.cli.exits import GOOD, CannotTell
 from reporter.cli.output import tell
-from reporter.cli.table import table, terminal_columns
-from reporter.common.objects import epoch
-from reporter.jobs.job import JobView, WrittenVerdict
+from reporter.common.objects import Object, View
+from reporter.errors import Forbidden, InvalidRequest, KubeError, Silence, Unauthorized
+from reporter.jobs.job import JobView
+from reporter.jobs.lines import Line, lines_of, none_in, table_of
+
+if TYPE_CHECKING:
+    from reporter.kube.api import KubeApi
 
 DESCRIPTION = """\
 Lists the Jobs with a status reporter: those with its condition, and those whose Pods have a
@@ -30,28 +33,8 @@ exit codes:
   130  Ctrl-C"""
 
 API_VERSION = "v1"
-_SHOWN = ("type", "status", "reason", "message", "since", "final", "row", "pod")
-_FINAL = {True: "yes", False: "no", None: ""}
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One Job and one verdict on it, or none yet."""
-
-    namespace: str
-    name: str
-    uid: str
-    verdict: WrittenVerdict | None
-    deleted: bool = False
-
-    def data(self) -> dict[str, Any]:
-        """Return it for JSON and YAML."""
-        shown = None
-        if self.verdict is not None:
-            shown = {key: getattr(self.verdict, key) for key in _SHOWN}
-            shown["evidence"] = dict(self.verdict.evidence or {})
-        named = {"namespace": self.namespace, "name": self.name, "uid": self.uid}
-        return named | {"condition": shown} | ({"deleted": True} if self.deleted else {})
+PAUSE = 2.0  # seconds before the API server is asked again after a failure
+POLL = 10.0  # seconds between two lists without permission to watch Jobs
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -70,9 +53,7 @@ def run(options: argparse.Namespace) -> int:
     """Read all Jobs, show those that are ours, and return the exit code."""
     api, namespace = open_cluster(options)
     if options.watch:
-        from reporter.jobs.watch import follow
-
-        follow(api, namespace, options)
+        _watch(api, namespace, options)
     with closing(api), asking():
         jobs = api.list_all("Job", namespace, options.selector, timeout=TIMEOUT)
         lines = [line for job in jobs for line in lines_of(JobView(job))]
@@ -91,41 +72,88 @@ def run(options: argparse.Namespace) -> int:
     return GOOD
 
 
-def lines_of(job: JobView) -> list[Line]:
-    """Return what stands on a Job; without a verdict where its reporter has said nothing."""
-    nothing: list[WrittenVerdict | None] = [None] if job.setups else []
-    found = list(job.verdicts) or nothing
-    return [Line(job.namespace, job.name, job.uid, verdict) for verdict in found]
+class _Shown:
+    """What was shown so far, by the Job's namespace and name; writes what is new."""
+
+    def __init__(self, options: argparse.Namespace, *, everywhere: bool) -> None:
+        self._options, self._everywhere = options, everywhere
+        self._jobs: dict[tuple[str, str], list[Line]] = {}
+        self._headed = False
+
+    @property
+    def nothing(self) -> bool:
+        """Whether no Job is ours now."""
+        return not self._jobs
+
+    def all(self, jobs: Iterable[Object]) -> None:
+        """Take a whole list: what is not in it was deleted."""
+        found = {_key(job): lines_of(JobView(job)) for job in jobs}
+        gone = [key for key in self._jobs if key not in found]
+        self._put([line for key in gone for line in self._drop(key)])
+        self._put([line for key, lines in found.items() for line in self._take(key, lines)])
+
+    def one(self, event: str, job: Object) -> None:
+        """Take an event of a watch."""
+        if event == "DELETED":
+            self._put(self._drop(_key(job)))
+        elif event != "BOOKMARK":
+            self._put(self._take(_key(job), lines_of(JobView(job))))
+
+    def _take(self, key: tuple[str, str], lines: list[Line]) -> list[Line]:
+        before = self._jobs.pop(key, [])
+        if lines:
+            self._jobs[key] = lines
+        return [line for line in lines if line not in before]
+
+    def _drop(self, key: tuple[str, str]) -> list[Line]:
+        return [replace(line, deleted=True) for line in self._jobs.pop(key, [])]
+
+    def _put(self, lines: list[Line]) -> None:
+        match self._options.output:
+            case "name":
+                show.put_names(dict.fromkeys(f"job.batch/{line.name}" for line in lines))
+            case "json" | "yaml" as form:
+                for line in lines:
+                    show.put_document(form, line.data())
+            case _ if lines:
+                # The others are there for the widths of the columns.
+                rest = [line for known in self._jobs.values() for line in known]
+                everyone = [*lines, *rest]
+                header, *rows = table_of(everyone, self._options, everywhere=self._everywhere)
+                show.put([*([] if self._headed else [header]), *rows[: len(lines)]])
+                self._headed = True
 
 
-def none_in(namespace: str | None) -> str:
-    """Say that there is no Job to show."""
-    where = "any namespace" if namespace is None else f"namespace {namespace!r}"
-    return f"no Jobs with a status reporter in {where}"
+def _watch(api: "KubeApi", namespace: str | None, options: argparse.Namespace) -> NoReturn:
+    """Show every change until Ctrl-C. Raises CannotTell without permission to list Jobs."""
+    shown, told, first = _Shown(options, everywhere=namespace is None), "", True
+    while True:
+        trouble, pause = "", PAUSE
+        try:
+            jobs = list(api.list_all("Job", namespace, options.selector, timeout=TIMEOUT))
+        except (Forbidden, Unauthorized, InvalidRequest) as error:
+            raise CannotTell(said(error)) from None
+        except KubeError as error:
+            trouble = f"{said(error)}; trying again"
+        else:
+            shown.all(jobs)
+            if first and shown.nothing:
+                tell(f"{none_in(namespace)}; waiting")
+            first = False
+            try:
+                for event, job in api.watch("Job", namespace, options.selector):
+                    shown.one(event, job)
+            except Silence:
+                pass  # nothing has changed for a while, or the connection is dead: a new one tells
+            except Forbidden as error:
+                trouble, pause = f"{said(error)}; listing every {POLL:g} s instead", POLL
+            except KubeError as error:
+                trouble = f"{said(error)}; trying again"
+        if trouble and trouble != told:
+            tell(trouble)
+        told = trouble
+        time.sleep(pause)
 
 
-def table_of(lines: Sequence[Line], options: argparse.Namespace, *, everywhere: bool) -> list[str]:
-    """Return the lines of a table, its header first."""
-    wide = options.output == "wide"
-    header = ["NAME", "CONDITION", "STATUS", "SINCE", "REASON", "FINAL"]
-    header += ["ROW", "POD", "MESSAGE"] if wide else ["MESSAGE"]
-    rows = [_cells(line, len(header), wide=wide) for line in lines]
-    if everywhere:
-        header = ["NAMESPACE", *header]
-        rows = [[line.namespace, *row] for line, row in zip(lines, rows, strict=True)]
-    columns = None if wide else terminal_columns(sys.stdout)
-    return table(header, rows, columns=columns, colours=show.colours(options))
-
-
-def _cells(line: Line, count: int, *, wide: bool) -> list[str]:
-    verdict = line.verdict
-    if verdict is None:
-        words = "deleted" if line.deleted else "no condition yet"
-        return [line.name, *[""] * (count - 2), words]
-    since = epoch(verdict.since)
-    # The age is that of the status: reason and message may be newer.
-    age = show.ago(None if since is None else time.time() - since)
-    cells = [line.name, verdict.type, verdict.status, age, verdict.reason, _FINAL[verdict.final]]
-    if wide:
-        cells += [verdict.row, verdict.pod]
-    return [*cells, "deleted" if line.deleted else verdict.message]
+def _key(job: Object) -> tuple[str, str]:
+    return View(job).namespace, View(job).name

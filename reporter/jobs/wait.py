@@ -15,7 +15,7 @@ from reporter.cli.table import Bar, paint
 from reporter.common.text import clean
 from reporter.errors import Forbidden, InvalidRequest, KubeError, NotFound, Unauthorized
 from reporter.jobs.job import JobView, Outcome, pods_selector
-from reporter.jobs.list import lines_of
+from reporter.jobs.lines import lines_of
 
 if TYPE_CHECKING:
     from reporter.kube.api import KubeApi
