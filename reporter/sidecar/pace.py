@@ -78,7 +78,9 @@ class Pace:
         self._failures += 1
         # A write may be forbidden or wrong for days, and in thousands of Pods.
         refused = self._refused = isinstance(error, Forbidden | InvalidRequest)
-        longest = 0.5 if left is not None else 60.0 if refused else 5.0
+        longest = 60.0 if refused else 5.0
+        if left is not None:  # thousands may end at once: often only towards the end
+            longest = min(5.0, max(0.5, left / 16))
         delay = next_delay(
             self._failures,
             self._rng,

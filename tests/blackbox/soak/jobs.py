@@ -387,8 +387,11 @@ class Jobs:
         if any(life.progress == "good" for life in plan.lives):
             budget += progress
         stopping = LAST_LOOK_SECONDS * sum(hit.kind == "term" for hit in self._hits[name])
-        if attempt.removed is not None:
-            stopping += max(seen[-1].at - attempt.removed, GRACE)
+        # The kubelet ends a native reporter after its adapter.
+        ended = attempt.runs[-1].ended if attempt.runs and plan.form == "native" else None
+        asked_to_end = [at for at in (attempt.removed, ended) if at is not None]
+        if asked_to_end:
+            stopping += max(seen[-1].at - min(asked_to_end), GRACE)
         if stopping:
             budget += int(REQUESTS_A_SECOND_STOPPING * stopping) + 1
         if asked.total() > budget:

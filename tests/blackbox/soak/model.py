@@ -253,7 +253,9 @@ def _removals(attempt: Attempt) -> set[Verdict]:
         return set()
     allowed: set[Verdict] = set()
     timely = attempt.deadline <= attempt.removed + NEAR
-    if timely:
+    ended = attempt.runs[-1].ended if attempt.runs else None
+    # While the adapter was asked to end, too.
+    if timely or attempt.deadline <= min(ended or NEVER, attempt.removed + GRACE):
         allowed.add(TIMEOUT)
     if attempt.evicted:
         allowed.add(EVICTED)

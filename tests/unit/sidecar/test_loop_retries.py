@@ -231,7 +231,7 @@ def test_an_outage_that_began_before_the_pod_was_seen() -> None:
     at, report = world.withheld_at[0]
     assert ("True", "AllGood") == (report.status, report.reason)
     assert 11.0 <= at <= 12.0
-    assert 200.0 <= world.now <= 201.0
+    assert 200.0 <= world.now <= 206.0
 
 
 @pytest.mark.parametrize("seen", [True, False])

@@ -50,6 +50,15 @@ def test_after_a_write_only_what_is_revisable_waits() -> None:
     assert [START + FIRST_PATIENCE, START + 7 + TEXT_PAUSE] == pace.moments()
 
 
+@pytest.mark.parametrize(("left", "delay"), [(500.0, 5.0), (32.0, 2.0), (8.0, 0.5), (1.0, 0.5)])
+def test_after_sigterm_tries_come_closer_towards_the_end(left: float, delay: float) -> None:
+    pace = Pace(START, longest)
+    for _ in range(8):
+        pace.put_off(START, Unavailable("no"), left)
+
+    assert START + delay == pace.next_try
+
+
 def test_after_a_try_that_found_nothing_to_write_only_what_is_revisable_waits() -> None:
     pace = Pace(START, longest)
     pace.put_off(START, Unavailable("no"), None)
@@ -93,7 +102,7 @@ def test_after_a_write_nothing_waits_while_stopping() -> None:
         (InvalidRequest("wrong"), None, 1.5),
         (Forbidden("no Role"), None, 1.5),
         (Denied("webhook"), None, 1.5),
-        (InvalidRequest("wrong"), 10.0, 0.75),
+        (InvalidRequest("wrong"), 8.0, 0.75),
     ],
 )
 def test_a_failure_puts_the_next_try_off(
