@@ -92,7 +92,6 @@ class _Editor:
         for key, value in node.value:
             if isinstance(value, SequenceNode) and value.value and not value.flow_style:
                 self._inset = value.value[0].start_mark.column - 2 > key.start_mark.column
-                break
         # Of a key that appears twice the last counts; what a merge key brings in stands elsewhere.
         places = {key.value: at for at, (key, _) in enumerate(node.value)}
         for name, value in old.items():
@@ -145,12 +144,7 @@ class _Editor:
         else:
             dash, line = self._dash(node.value[0])
             column = dash - line
-        if first_below is None:
-            index = self._end(node)
-        elif first_below.end_mark.line < node.value[0].start_mark.line:
-            index = int(first_below.end_mark.index)
-        else:
-            raise Unplaced
+        index = self._end(node) if first_below is None else int(first_below.end_mark.index)
         at, indent = self._line_end(index), " " * column
         lines = block(new, inset=self._inset)
         shown = (f"{self._break}{indent if line else ''}{line}" for line in lines)
