@@ -63,6 +63,7 @@ def test_written(name: str) -> None:
         found.report.message,
         found.final,
     )
+    assert {} == problems("verdict.v1", json.loads(encode_annotation(statement(found))))
 
 
 @pytest.mark.parametrize("name", LEFT)
@@ -163,8 +164,6 @@ def test_evidence() -> None:
     assert {"observedAt", "pod", "adapter", "job", "reaper"} == set(found.evidence)
     assert {"name": "node1", "state": "deleted"} == found.evidence["reaper"]["node"]
     assert "running" == found.evidence["reaper"]["reporter"]["state"]
-    note = encode_annotation(statement(found))
-    assert {} == problems("verdict.v1", json.loads(note))
 
 
 @pytest.mark.parametrize(
