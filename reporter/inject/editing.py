@@ -110,16 +110,15 @@ class _Editor:
     def _items(
         self, node: SequenceNode, key: Node, old: list[Any], new: list[Any], depth: int
     ) -> Iterator[Cut]:
-        if len(new) < len(old):
-            pairs = _matched(new, old)
-            for at, value in zip(pairs, new, strict=True):
-                yield from self.changes(node.value[at], key, old[at], value, depth + 1)
+        shrinks = len(new) < len(old)
+        pairs = _matched(new, old) if shrinks else _matched(old, new)
+        for fewer, more in enumerate(pairs):
+            was, now = (more, fewer) if shrinks else (fewer, more)
+            yield from self.changes(node.value[was], key, old[was], new[now], depth + 1)
+        if shrinks:
             for at in sorted(set(range(len(old))).difference(pairs)):
                 yield self._removed(node, at)
             return
-        pairs = _matched(old, new)
-        for inner, value, at in zip(node.value, old, pairs, strict=True):
-            yield from self.changes(inner, key, value, new[at], depth + 1)
         begin, end = (pairs[0], pairs[-1] + 1) if pairs else (0, 0)
         if end - begin != len(pairs):
             raise Unplaced
