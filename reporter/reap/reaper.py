@@ -90,7 +90,7 @@ class Reaper:
     settle: float
     pause: Callable[[], None]
     on_reaped: Callable[[Waiting, Reap], None]
-    dry_run: bool = False
+    dry_run: bool
 
     def run(self) -> Pass:
         """Make one pass. Raises KubeError where the Jobs cannot be listed (any more)."""

@@ -136,7 +136,10 @@ class TestAttempt:
         standing = read_standing(made, "Available", decode_note(note))
         at = found.attempt.waiting_since_at
 
-        assert UNKNOWN_POD == found.attempt.pod
+        assert (UNKNOWN_POD, epoch("2030-01-01T12:00:00Z") if started else NOW) == (
+            found.attempt.pod,
+            at,
+        )
         assert Owner.OLDER is owner(standing, Attempt("validate-0", "0", at, at))
 
 
