@@ -23,6 +23,11 @@ from reporter.inject.stream import injected, uninjected
         ("a: [b]\n", {"a": ["c", "b"]}, 'a: ["c", b]\n'),
         ("a: [ b ]\n", {"a": ["c", "b", "d"]}, 'a: [ "c", b, "d" ]\n'),
         ("a: [ # x\n b]\n", {"a": [1, "b"]}, "a: [1,  # x\n b]\n"),
+        (
+            '{\n  "a": {\n    "b": 1\n  }\n}\n',
+            {"a": {"b": 1, "c": {"d": 2}}},
+            '{\n  "a": {\n    "b": 1,\n    "c": {\n      "d": 2\n    }\n  }\n}\n',
+        ),
         ("a: [b]\n", {"a": []}, "a: []\n"),
         ("a: [b, c]\n", {"a": ["c"]}, "a: [c]\n"),
         ("a: [b, c, d]\n", {"a": ["b", "d"]}, "a: [b, d]\n"),
@@ -46,6 +51,7 @@ def test_a_change(text, value, expected):
     ("text", "value"),
     [
         ("a: &x {b: 1}\nc: *x\n", {"a": {"b": 1, "d": 1}, "c": {"b": 1}}),
+        ("a: &x {b: 1}\nc: *x\n", {"a": {"b": 1, "d": 1}, "c": {"b": 1, "d": 1}}),
         ("x: &x\n  b: {}\na:\n  <<: *x\n", {"x": {"b": {}}, "a": {"b": {"c": 1}}}),
         ("x: &x\n  b: {}\na:\n  <<: *x\n", {"x": {"b": {}}, "a": {}}),
         ("a: &x 1\nb: # y\n  *x\n", {"a": 1, "b": 1, "c": 2}),
