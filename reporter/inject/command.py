@@ -160,8 +160,9 @@ def pass_on(
     """Read what is named, write what becomes of it, and report on standard error."""
     with reading_input():
         found = list(sources(options.files))
-    made = [transform(source.text) for source in found]
-    for source, each in zip(found, made, strict=True):
+    pairs = [(source, transform(source.text)) for source in found]
+    made = [each for _, each in pairs]
+    for source, each in pairs:
         _report(source.shown, each)
     if any(SAME_ACCOUNT in said.notes for each in made for said in each.said):
         tell(SAME_ACCOUNT)
@@ -169,7 +170,6 @@ def pass_on(
         tell("no Jobs found")
     if not check:
         try:
-            sys.stdout.flush()
             sys.stdout.buffer.write(joined([each.text for each in made]).encode())
             sys.stdout.buffer.flush()
         except BrokenPipeError:
@@ -177,7 +177,7 @@ def pass_on(
         except OSError as error:
             discard_output()
             raise Unusable(f"cannot write the manifests: {error.strerror}") from None
-    changed = any(each.text != source.text for source, each in zip(found, made, strict=True))
+    changed = any(each.text != source.text for source, each in pairs)
     failed = any(each.failed for each in made)
     return FAILED if failed or (check and changed) else GOOD
 

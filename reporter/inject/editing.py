@@ -92,7 +92,6 @@ class _Editor:
         for key, value in node.value:
             if isinstance(value, SequenceNode) and value.value and not value.flow_style:
                 self._inset = value.value[0].start_mark.column - 2 > key.start_mark.column
-                break
         # Of a key that appears twice the last counts; what a merge key brings in stands elsewhere.
         places = {key.value: at for at, (key, _) in enumerate(node.value)}
         for name, value in old.items():
@@ -111,16 +110,15 @@ class _Editor:
     def _items(
         self, node: SequenceNode, key: Node, old: list[Any], new: list[Any], depth: int
     ) -> Iterator[Cut]:
-        if len(new) < len(old):
-            pairs = _matched(new, old)
-            for at, value in zip(pairs, new, strict=True):
-                yield from self.changes(node.value[at], key, old[at], value, depth + 1)
+        shrinks = len(new) < len(old)
+        pairs = _matched(new, old) if shrinks else _matched(old, new)
+        for fewer, more in enumerate(pairs):
+            was, now = (more, fewer) if shrinks else (fewer, more)
+            yield from self.changes(node.value[was], key, old[was], new[now], depth + 1)
+        if shrinks:
             for at in sorted(set(range(len(old))).difference(pairs)):
                 yield self._removed(node, at)
             return
-        pairs = _matched(old, new)
-        for inner, value, at in zip(node.value, old, pairs, strict=True):
-            yield from self.changes(inner, key, value, new[at], depth + 1)
         begin, end = (pairs[0], pairs[-1] + 1) if pairs else (0, 0)
         if end - begin != len(pairs):
             raise Unplaced
@@ -145,12 +143,7 @@ class _Editor:
         else:
             dash, line = self._dash(node.value[0])
             column = dash - line
-        if first_below is None:
-            index = self._end(node)
-        elif first_below.end_mark.line < node.value[0].start_mark.line:
-            index = int(first_below.end_mark.index)
-        else:
-            raise Unplaced
+        index = self._end(node) if first_below is None else int(first_below.end_mark.index)
         at, indent = self._line_end(index), " " * column
         lines = block(new, inset=self._inset)
         shown = (f"{self._break}{indent if line else ''}{line}" for line in lines)

@@ -82,8 +82,7 @@ def _allows(rule: Object, right: Right, job: str | None) -> bool:
     if right.group not in (groups := _texts(rule, "apiGroups")) and "*" not in groups:
         return False
     resource, verbs = right.resource, _texts(rule, "verbs")
-    part = resource.partition("/")[2]
-    able = {resource, "*", *([f"*/{part}"] if part else [])}
+    able = {resource, "*", f"*/{resource.partition('/')[2]}"}
     if not able & _texts(rule, "resources") or not {right.verb, "*"} & verbs:
         return False
     names = _texts(rule, "resourceNames")

@@ -287,13 +287,12 @@ def _deadline(job: Object) -> int | None:
 def _remarks(whole: Any, pod: Object, wishes: Wishes) -> Iterator[str]:
     """Yield what a person should know of the Job as a whole."""
     job = section(whole, "spec")
-    for field in ("parallelism", "completions"):
-        if (number(job, field) or 1) > 1:
-            rule = "the verdict is that of its newest Pod"
-            if field == "completions" and job.get("completionMode") == "Indexed":
-                rule = "a failed index keeps its verdict, else it is that of the newest Pod"
-            yield f"{field} is {job[field]}: {rule}"
-            break
+    several = [name for name in ("completions", "parallelism") if (number(job, name) or 1) > 1]
+    if several:
+        rule = "the verdict is that of its newest Pod"
+        if several[0] == "completions" and job.get("completionMode") == "Indexed":
+            rule = "a failed index keeps its verdict, else it is that of the newest Pod"
+        yield f"{several[0]} is {job[several[0]]}: {rule}"
     if wishes.aggregator and number(job, "backoffLimit") != 0:
         yield "set backoffLimit: 0: the aggregator keeps the result of the first attempt"
     for field in ("shareProcessNamespace", "hostPID"):

@@ -90,17 +90,15 @@ class Reaper:
     settle: float
     pause: Callable[[], None]
     on_reaped: Callable[[Waiting, Reap], None]
-    dry_run: bool = False
-    nodes: dict[str, NodeLook] = field(default_factory=dict)
+    dry_run: bool
 
     def run(self) -> Pass:
         """Make one pass. Raises KubeError where the Jobs cannot be listed (any more)."""
-        found, away = Pass(), 0
-        self.nodes.clear()
+        found, nodes, away = Pass(), dict[str, NodeLook](), 0
         # Read to the end first: the pages of a list expire after some minutes.
         for waiting in list(self._waiting(found)):
             try:
-                why = self._look(waiting)
+                why = self._look(waiting, nodes)
                 away = 0
             except (NotFound, Gone):
                 why = Why.DELETED
@@ -136,12 +134,14 @@ class Reaper:
                         over = ended_at(job) is not None
                         yield Waiting(namespace, name, uid, selector, owed, over)
 
-    def _look(self, waiting: Waiting) -> Why | None:
-        """Write what is to be written, or return why nothing is."""
+    def _look(self, waiting: Waiting, nodes: dict[str, NodeLook]) -> Why | None:
+        """Write what is to be written, or return why nothing is; `nodes` were looked at before."""
         # The newest Pod is enough for most Jobs: one request instead of four.
         pod = self._newest_pod(waiting)
-        node = self._node(pod)
-        if why := pod_keeps(pod, node, self._now(), self.settle, over=waiting.over):
+        name = pod.doubtful_node if pod else ""
+        if name not in nodes:
+            nodes[name] = self._node(name)
+        if why := pod_keeps(pod, nodes[name], self._now(), self.settle, over=waiting.over):
             return why
         for _ in range(TRIES - 1):
             with contextlib.suppress(Conflict):
@@ -157,7 +157,7 @@ class Reaper:
         # The Job first: a Pod that it creates later is newer than what is written here, and the
         # word of that Pod's reporter replaces it.
         pod = self._newest_pod(waiting)
-        node = self._node(pod, again=True)
+        node = self._node(pod.doubtful_node if pod else "")
         now = self._now()
         scene = Scene(watched.job, waiting.owed, standing, pod, node, now, self.settle)
         done = reap(scene)
@@ -196,21 +196,18 @@ class Reaper:
             if not more:
                 return
 
-    def _node(self, pod: NewestPod | None, *, again: bool = False) -> NodeLook:
-        """Look once in a pass at a node that is in doubt, or again. Unread it counts as alive."""
-        name = pod.doubtful_node if pod else ""
+    def _node(self, name: str) -> NodeLook:
+        """Look at a node that is in doubt. Unread it counts as alive, and so does none."""
         if not name:
             return NodeLook.ALIVE
-        if again or name not in self.nodes:
-            self.pause()
-            try:
-                node = self.api.get("Node", None, name, timeout=TIMEOUT)
-                self.nodes[name] = node_look(node, self._now(), self.settle)
-            except NotFound:
-                self.nodes[name] = NodeLook.GONE
-            except Forbidden:
-                self.nodes[name] = NodeLook.ALIVE
-        return self.nodes[name]
+        self.pause()
+        try:
+            node = self.api.get("Node", None, name, timeout=TIMEOUT)
+        except NotFound:
+            return NodeLook.GONE
+        except Forbidden:
+            return NodeLook.ALIVE
+        return node_look(node, self._now(), self.settle)
 
     def _now(self) -> float:
         return self.api.server_time or time.time()

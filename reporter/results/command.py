@@ -157,8 +157,8 @@ def _told(test: Test) -> Iterator[str]:
         return
     for line in lines[:_LINES]:
         yield f"    {clean(line, _LINE)}".rstrip()
-    if len(lines) > _LINES:
-        yield f"    ... {len(lines) - _LINES} more lines"
+    if more := lines[_LINES:]:
+        yield f"    ... {len(more)} more lines"
 
 
 def _one_line(test: Test) -> str:

@@ -126,11 +126,15 @@ def said(details: Mapping[str, Any], meta: Mapping[str, Any]) -> str:
     return next(filter(None, found), "") or text(meta, "error")
 
 
+def cut(words: str, most: int) -> str:
+    """Return a text of so many characters at most; one that is longer says that it is cut."""
+    return words if len(words) <= most else f"{words[:most]}{TRUNCATED}"
+
+
 def shown_test(path: Sequence[str], name: str, status: str, words: str) -> bytes:
     """Write a test as the page shows it; `path` has the names above its own."""
-    shown = words if len(words) <= _TEXT else f"{words[:_TEXT]}{TRUNCATED}"
     above = [each[:_NAME] for each in path[:_ABOVE]]
-    return _json({"path": above, "name": name, "status": status, "text": shown})
+    return _json({"path": above, "name": name, "status": status, "text": cut(words, _TEXT)})
 
 
 def not_passed(tests: Sequence[tuple[str, bytes]], counts: Mapping[str, int]) -> bytes:

@@ -82,7 +82,7 @@ class Judge:
             finally:
                 if noted is not None:
                     with contextlib.suppress(OSError):
-                        noted.unlink(missing_ok=True)
+                        noted.unlink()
 
     def _read(
         self, task: Task, body: IO[bytes], listing: IO[bytes] | None, budget: Budget

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from reporter.results.items import BAD, GOOD, TRUNCATED, Item, said, shown_test
+from reporter.results.items import BAD, GOOD, TRUNCATED, Item, cut, said, shown_test
 from reporter.run.results import ResultStatus, count_in, status_of, status_word
 
 DEEPEST: Final = 64
@@ -165,27 +165,23 @@ def _kept(value: Any, room: Text, depth: int = 0) -> Any:
         return TRUNCATED
     if isinstance(value, str):
         most = max(0, min(_TEXT, room.left))
-        kept = value if len(value) <= most else f"{value[:most]}{TRUNCATED}"
+        kept = cut(value, most)
         room.left -= len(kept)
         return kept
     if isinstance(value, dict):
-        members = {}
-        for key, each in value.items():
-            room.left -= len(key) + _MEMBER
-            members[key] = _kept(each, room, depth + 1)
-            if room.left <= 0:
-                break
-        return members
+        return dict(_members(value.items(), room, depth + 1))
     if isinstance(value, list):
-        parts = []
-        for each in value:
-            room.left -= _MEMBER
-            parts.append(_kept(each, room, depth + 1))
-            if room.left <= 0:
-                break
-        return parts
+        return [each for _, each in _members((("", each) for each in value), room, depth + 1)]
     room.left -= len(str(value))
     return value
+
+
+def _members(pairs: Iterable[tuple[str, Any]], room: Text, depth: int) -> Iterator[tuple[str, Any]]:
+    for key, each in pairs:
+        room.left -= len(key) + _MEMBER
+        yield key, _kept(each, room, depth)
+        if room.left <= 0:
+            return
 
 
 def _count(counts: dict[str, int], word: str) -> None:

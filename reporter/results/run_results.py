@@ -146,7 +146,7 @@ class _Item:
     """An item and what is below it. The paths of the tests are from below, without its own name."""
 
     fields: dict[str, Any] = field(default_factory=dict)
-    items: int = 0
+    branch: bool = False
     counts: dict[str, int] = field(default_factory=dict)
     tests: list[tuple[list[str], Mapping[str, Any]]] = field(default_factory=list)
 
@@ -191,7 +191,7 @@ class _Reading:
             if name in _FIELDS:
                 item.fields[name] = value
         size, values.held = values.held - before, before
-        if not item.items:
+        if not item.branch:
             self._leaf(item, size)
         elif depth > bool(self._node):
             for above, _ in item.tests:
@@ -219,7 +219,7 @@ class _Reading:
             if not isinstance(event, yaml.MappingStartEvent):
                 values.value(event)
                 continue
-            above.items += 1
+            above.branch = True
             left, unlisted = dict(self._left), self.unlisted
             item = self._item(depth + 1)
             if self._node and not depth:

@@ -42,7 +42,7 @@ def main() -> None:
     parser.add_argument("--package", nargs="+", help="folders or files; a file counts for one")
     parser.add_argument("--count", type=int, default=300)
     parser.add_argument("--seed", default=SEED)
-    parser.add_argument("--tests", nargs="+", default=TESTS, help="folders of test modules")
+    parser.add_argument("--tests", nargs="+", default=TESTS, help="folders or files of tests")
     parser.add_argument("--minutes", type=float, default=1e6, help="begin no mutant later")
     parser.add_argument("--out", type=Path, default=KEPT / "result.json")
     options = parser.parse_args()
@@ -129,7 +129,12 @@ def record_all(product: dict[str, Path], folders: list[str]) -> Recorded:
     known = json.loads(kept.read_text()) if kept.exists() else {}
     if known.get("product") != digest:
         known = {"product": digest, "modules": {}}
-    found = (path for folder in folders for path in sorted((ROOT / folder).rglob("test_*.py")))
+    paths = [ROOT / each for each in folders]
+    found = [
+        path
+        for each in paths
+        for path in ([each] if each.is_file() else sorted(each.rglob("test_*.py")))
+    ]
     names = [str(path.relative_to(ROOT)) for path in found]
     for name in [name for name in names if name not in known["modules"]]:
         seconds, lines = record(name)

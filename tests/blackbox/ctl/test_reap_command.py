@@ -12,6 +12,7 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -291,15 +292,21 @@ class TestTrouble:
 
         assert (4, "", 1) == (code, out, len(err.splitlines()))
 
-    def test_one_job(self, at_home: Home, fake: FakeKube) -> None:
-        """The others get what they need."""
+    @pytest.mark.parametrize(
+        ("status", "tries", "word"), [(403, 1, "denied"), (409, 5, "conflict")]
+    )
+    def test_one_job(
+        self, at_home: Home, fake: FakeKube, status: int, tries: int, word: str
+    ) -> None:
+        """The others get what they need; a conflict may pass, but is not awaited for ever."""
         fake.create_job(lost("one"))
         fake.create_job(lost("two"))
-        fake.fail(Answer(403), method="PATCH", path="/one/", times=None)
+        fake.fail(Answer(status), method="PATCH", path="/one/", times=None)
         code, out, err = at_home.run("reap", "-o", "name")
 
         assert (4, "job.batch/two\n") == (code, out)
-        assert "Job default/one could not be read or updated (denied)" in err
+        assert tries == len(fake.requests("PATCH", "/one/"))
+        assert f"Job default/one could not be read or updated ({word})" in err
 
     def test_jobs_that_nobody_can_write(self, at_home: Home, fake: FakeKube) -> None:
         """However many: the API server is there, and the next Job gets its word."""
@@ -324,7 +331,7 @@ class TestTrouble:
         assert 1 == len(err.splitlines())
 
     @pytest.mark.parametrize(
-        "words", [["x"], ["-o", "wide"], ["--qps", "0"], ["--metrics-port", "1"], ["--settle", "x"]]
+        "words", [["x"], ["-o", "wide"], ["--metrics-port", "1"], ["--settle", "x"]]
     )
     def test_usage(self, home: Home, words: list[str]) -> None:
         """2."""
@@ -366,6 +373,8 @@ def test_watch(at_home: Home, fake: FakeKube) -> None:
         process.send_signal(signal.SIGTERM)
         assert 0 == process.wait(60)
 
+    passes = [entry.time for entry in fake.requests("GET", "/jobs") if entry.path.endswith("/jobs")]
+    assert all(later - earlier >= 1 for earlier, later in pairwise(passes))
     assert (200, (200, "ok\n"), 404) == (status, lives, missing)
     assert 'status_reporter_reaper_reports_total{reason="AdapterInterrupted"} 2.0' in page
     assert "status_reporter_reaper_last_pass_timestamp_seconds" in page

@@ -49,9 +49,9 @@ MINE = """\
 name: mine
 status: 'degraded: 1, passed: 1'
 items:
-- {name: a, status: degraded}
+- {name: a, status: degraded, details: {output: "%s"}}
 - {name: b, status: passed}
-"""
+""" % ("x\\n" * 23)
 
 
 @pytest.fixture
@@ -93,9 +93,10 @@ def test_what_failed_comes_with_its_text(results: Path) -> None:
         ["mine", "degraded:", "1,", "passed:", "1", "2", "1", "0", "0", "1"],
         ["unit", "failed", "993", "991", "1", "1", "0"],
     ] == table
+    long = "    x\n" * 20
     assert (
         "\ntimeout: logs > node2 > no answer\n"
-        "\ndegraded: mine > a\n"
+        f"\ndegraded: mine > a\n{long}    ... 3 more lines\n"
         "\nfailed: unit > junit.xml > disks > closes\n    is open\n    line 7 [31m\n"
     ) == out[out.index("\n\n") + 1 :]
 

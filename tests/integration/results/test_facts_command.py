@@ -45,7 +45,7 @@ def results(tmp_path: Path) -> Path:
         error = tmp_path / f"got/plugins/{plugin}/errors/{node}/error.json"
         error.parent.mkdir(parents=True)
         error.write_text("{}")
-    stranger = tmp_path / "got/plugins/other/results/global/facts.json"
+    stranger = tmp_path / "got/plugins/first/results/global/facts.json"
     stranger.parent.mkdir(parents=True)
     stranger.write_text("[1]")
     return tmp_path / "got"
@@ -68,7 +68,7 @@ def test_a_line_for_each_node(results: Path) -> None:
         "node2  Debian 12  6.1     -     -     1.0 GiB  -        -",
         "node3  Debian 12  6.1     -     -     1.0 GiB  -        1",
     ] == out.splitlines()
-    assert "plugins/other/results/global/facts.json: not the facts of a node" in err
+    assert "plugins/first/results/global/facts.json: not the facts of a node" in err
 
 
 @pytest.mark.parametrize("packed", [False, True])
@@ -93,6 +93,7 @@ def test_for_programs(results: Path) -> None:
     told = json.loads(call(str(results), "--diff", "-o", "json")[1])
     by_name = {each["fact"]: each for each in told["differences"]}
 
+    assert ("v1", "FactsDiff") == (told["api_version"], told["kind"])
     assert ["node1", "node2", "node3"] == told["nodes"]
     assert {
         "fact": "sysctls.vm.swappiness",

@@ -9,6 +9,8 @@ from reporter.verdict.facts import Form
 from tests.unit.inject.scene import environment, job, made, pod, reporter, said
 from tests.unit.repository.manifests import FORMS, load
 
+MEMORY = {"memory": "64Mi"}
+
 
 class TestWhatIsAdded:
     @pytest.mark.parametrize("form", FORMS)
@@ -123,28 +125,33 @@ class TestWhatIsAdded:
         assert [each for each in said(labelled, wishes).remarks if "backoffLimit" in each]
         assert isinstance(said(job(metadata={"name": ""}), wishes), Refused)
 
-    @pytest.mark.parametrize("field", ["parallelism", "completions"])
-    def test_a_job_of_several_pods_is_remarked_on(self, field):
-        """The contract is about one."""
-        (remark,) = (each for each in said(job(spec={field: 3})).remarks if field in each)
-
-        assert f"{field} is 3: the verdict is that of its newest Pod" == remark
-
-    def test_completions_with_an_index_are_remarked_on(self):
-        spec = {"completions": 3, "completionMode": "Indexed"}
-        (remark,) = (each for each in said(job(spec=spec)).remarks if "completions" in each)
-
-        assert remark.startswith("completions is 3: a failed index keeps its verdict")
-
     @pytest.mark.parametrize(
-        ("limit", "resources", "remarked"),
+        ("spec", "remark"),
         [
-            ("", {"requests": {"cpu": "50m", "memory": "48Mi"}, "limits": {"memory": "64Mi"}}, 1),
-            ("500m", {key: {"cpu": "500m", "memory": "64Mi"} for key in ("requests", "limits")}, 0),
+            ({"parallelism": 2}, "parallelism is 2: the verdict is that of its newest Pod"),
+            ({"completions": 2}, "completions is 2: the verdict is that of its newest Pod"),
+            (
+                {"parallelism": 2, "completions": 3, "completionMode": "Indexed"},
+                "completions is 3: a failed index keeps its verdict, else it is that of the newest "
+                "Pod",
+            ),
         ],
     )
-    def test_a_guaranteed_pod_stays_one_with_a_cpu_limit(self, limit, resources, remarked):
-        whole = {"limits": {"cpu": "1", "memory": "1Gi"}}
+    def test_a_job_of_several_pods_is_remarked_on(self, spec, remark):
+        """Once: the contract is about one."""
+        assert [remark] == [each for each in said(job(spec=spec)).remarks if "newest" in each]
+
+    @pytest.mark.parametrize(
+        ("limit", "whole", "resources", "remarked"),
+        [
+            ("", "1", {"requests": {"cpu": "50m", "memory": "48Mi"}, "limits": MEMORY}, 1),
+            ("", "0", {"requests": {"cpu": "50m", "memory": "48Mi"}, "limits": MEMORY}, 0),
+            ("500m", "1", {key: {"cpu": "500m"} | MEMORY for key in ("requests", "limits")}, 0),
+        ],
+    )
+    def test_a_guaranteed_pod_stays_one_with_a_cpu_limit(self, limit, whole, resources, remarked):
+        """A limit of 0 is none: such a Pod is not Guaranteed."""
+        whole = {"limits": {"cpu": whole, "memory": "1Gi"}}
         value = job({"containers": [{"name": "main", "resources": whole}]})
         wishes = Wishes("i", cpu_limit=limit)
 

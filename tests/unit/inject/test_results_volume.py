@@ -68,10 +68,19 @@ class TestVolumeOfTheResult:
                 None,
                 "/results is mounted with subPathExpr, which the reporter cannot follow",
             ),
-            (
-                {"mountPath": "/results"},
-                {"configMap": {}},
-                "/results is a ConfigMap, which cannot be written",
+            *(
+                (
+                    {"mountPath": "/results"},
+                    {kind: {}},
+                    f"/results is {words}, which cannot be written",
+                )
+                for kind, words in (
+                    ("configMap", "a ConfigMap"),
+                    ("secret", "a Secret"),
+                    ("projected", "a projected volume"),
+                    ("downwardAPI", "a downward API volume"),
+                    ("image", "an image"),
+                )
             ),
             (
                 {"mountPath": "/results"},

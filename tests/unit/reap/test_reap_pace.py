@@ -1,11 +1,12 @@
-"""The pace of the reaper's requests, which is also its sign of life."""
+"""The pace of the reaper's requests, which is also its sign of life, and numbers in its options."""
 
+from argparse import ArgumentParser
 from collections.abc import Iterable
 
 import pytest
 
 from reporter.common.lifecycle import Stop, Wake
-from reporter.reap.command import Pace, ReapStopped
+from reporter.reap.command import Pace, ReapStopped, arguments
 
 
 class Clock(Wake):
@@ -71,3 +72,21 @@ def test_nothing_is_asked_after_a_stop() -> None:
     stop.request()
     with pytest.raises(ReapStopped):
         pace()
+
+
+@pytest.mark.parametrize(
+    ("option", "good", "bad"),
+    [
+        ("--qps", ["0.01", "1000"], ["0.009", "1000.1", "nan", "x"]),
+        ("--metrics-port", ["0", "65535"], ["65536", "-1", "1e3", "000080", "٣"]),
+    ],
+)
+def test_numbers_have_bounds(option: str, good: list[str], bad: list[str]) -> None:
+    """What is outside is a usage error."""
+    parser = ArgumentParser()
+    arguments(parser)
+    for each in good:
+        assert float(each) in vars(parser.parse_args([option, each])).values()
+    for each in bad:
+        with pytest.raises(SystemExit):
+            parser.parse_args([option, each])

@@ -23,6 +23,9 @@ def test_a_tree_nested_too_deep_by_aliases():
     parts += [b"a%d: &a%d {items: [*a%d]}" % (n, n, n - 1) for n in range(1, 70)]
     item, note = judged("manual", b"\n".join([*parts, b"items: [*a69]"]))
     assert ("nested more than 64 levels deep", {"unknown": 1}) == (note, item.counts)
+    parts = [b"a0: &a0 [x]", *(b"a%d: &a%d [*a%d]" % (n, n, n - 1) for n in range(1, 70))]
+    item, _ = judged("manual", b"\n".join([*parts, b"items: [{details: {a: *a69}}]"]))
+    assert f"{'[' * 64}' [truncated]'{']' * 64}" == str(item.items[0].details["a"])
 
 
 def test_numbers_that_are_none_in_a_manual_report_stay_texts():

@@ -69,12 +69,11 @@ def test_hostile_names_and_texts_are_cut():
     found = Report("r", Room.of_page())
     for _ in range(99):
         found.enter("\ud800" * 1000)
-    found.test("n", "failed", {"failure": "t" * 5000})
-    (test,) = json.loads(not_passed(found.shown, {"failed": 1}))["tests"]
-    assert ([1] + [256] * 15, 4096 + len(" [truncated]")) == (
-        [len(each) for each in test["path"]],
-        len(test["text"]),
-    )
+    for length in (4096, 4097):
+        found.test("n", "failed", {"failure": "t" * length})
+    whole, cut = json.loads(not_passed(found.shown, {"failed": 2}))["tests"]
+    assert [1] + [256] * 15 == [len(each) for each in whole["path"]]
+    assert ["t" * 4096, "t" * 4096 + " [truncated]"] == [whole["text"], cut["text"]]
 
 
 ADAPTER = Record(Rank.RESULT, 1.0, verdict="failed", reason="DiskSlow", message="80 ms")

@@ -147,8 +147,9 @@ def test_a_million_cases_take_no_more_memory_than_the_listed_ones():
 
 def test_what_is_listed_of_an_alias_takes_its_room_each_time():
     """A text of a megabyte that a thousand items have would be written a thousand times."""
-    item = b"- {name: x, meta: {m: *a}, details: {b: [*a, *a], c: {d: *a}}}\n"
-    report = b"text: &a " + b"x" * 40_000 + b"\nitems:\n" + item * 1_000
+    item = b"- {name: x, meta: {m: *a}, details: {b: [*a, *a], c: {d: *a}, e: *l}}\n"
+    texts = b"text: &a " + b"x" * 40_000 + b"\nlist: &l [" + b"y, " * 1_000 + b"]\n"
+    report = texts + b"items:\n" + item * 1_000
     found = read("manual", report, Room(others=1_000, others_text=Text(500_000)), piece=65_536)
     assert {"unknown": 1_000} == found.item.counts
     assert len("".join(lines(found.item, 0, counted=False))) < 700_000

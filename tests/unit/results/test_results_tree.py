@@ -39,6 +39,13 @@ def test_the_order_of_the_fields_does_not_matter() -> None:
     assert {"failed": 1, "passed": 8} == found.counts
 
 
+def test_what_is_no_item_is_passed_over() -> None:
+    """The items after it count."""
+    found = read("items: [x, [y], {name: a, status: failed}]")
+    assert found is not None
+    assert {"failed": 1} == found.counts
+
+
 @pytest.mark.parametrize("name", ["n", "p", "a", "other"])
 def test_only_a_node_is_a_node(name) -> None:
     """Whatever else has the name: the plugin, a test, a file of a plugin that runs once."""
