@@ -155,7 +155,7 @@ def draw(seed: str, number: int) -> Plan:
         policy=policy,
         backoff=backoff,
         replaced=replaced,
-        deadline=rng.randint(12, 20) if stuck else rng.choice((0, 0, 0, 0, rng.randint(5, 30))),
+        deadline=rng.randint(25, 40) if stuck else rng.choice((0, 0, 0, 0, rng.randint(5, 30))),
         suspended=rng.choice((*[0.0] * 9, rng.uniform(1, 4))),
         wait=wait,
         required=rng.random() < 0.8,

@@ -253,9 +253,8 @@ def _removals(attempt: Attempt) -> set[Verdict]:
         return set()
     allowed: set[Verdict] = set()
     timely = attempt.deadline <= attempt.removed + NEAR
-    ended = attempt.runs[-1].ended if attempt.runs else None
-    # While the adapter was asked to end, too.
-    if timely or attempt.deadline <= min(ended or NEVER, attempt.removed + GRACE):
+    # Of a removed Pod the API shows no end before all containers have ended.
+    if attempt.deadline <= attempt.removed + GRACE + NEAR:
         allowed.add(TIMEOUT)
     if attempt.evicted:
         allowed.add(EVICTED)
