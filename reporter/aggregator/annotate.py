@@ -7,13 +7,12 @@ and tried again.
 
 import asyncio
 import random
-import time
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING
 
-from reporter.common import log
+from reporter.aggregator.context import Context
 from reporter.common.retry import next_delay
-from reporter.errors import InvalidRequest, KubeError, NoAggregatorPod, NotFound
+from reporter.errors import InvalidRequest, NoAggregatorPod, NotFound
 from reporter.run.annotation import BUDGET, RUN_ANNOTATION, STATUS_ANNOTATION, annotations
 from reporter.run.state import Snapshot, run_status
 from reporter.runctl.run_status import DEFAULT_POD, find_aggregator
@@ -77,26 +76,16 @@ class Cadence:
 class Annotator:
     """Writes a run's annotations to the aggregator's own Pod, until `run` is cancelled.
 
-    `snapshot` gives the run as it is. Without `pod_name` the Pod is found by its labels. `strict`
-    as in `run.annotation.annotations`. `on_failure` gets the word of each failed request
-    (`failure` of a KubeError, else `error`). `clock` is monotonic.
+    Without a POD_NAME the Pod is found by its labels.
     """
 
     def __init__(
-        self,
-        api: "KubeApi",
-        namespace: str,
-        snapshot: Callable[[], Snapshot],
-        *,
-        pod_name: str = "",
-        strict: bool = False,
-        on_failure: Callable[[str], None],
-        clock: Callable[[], float] = time.monotonic,
-        rng: Callable[[], float] = random.random,
+        self, context: Context, api: "KubeApi", rng: Callable[[], float] = random.random
     ) -> None:
-        self._api, self._namespace, self._snapshot = api, namespace, snapshot
-        self._own_name, self._name, self._strict = pod_name, pod_name, strict
-        self._on_failure, self._clock = on_failure, clock
+        self._context, self._api = context, api
+        self._clock = context.clock
+        self._namespace = context.settings.pod_namespace
+        self._own_name = self._name = context.settings.pod_name
         self._cadence = Cadence(rng)
         self._seen: tuple[int, Hashable] = (-1, None)
         self._smaller, self._smaller_until = 0, 0.0
@@ -115,7 +104,7 @@ class Annotator:
 
     async def step(self) -> None:
         """Look once."""
-        snapshot, now = self._snapshot(), self._clock()
+        snapshot, now = self._context.store.snapshot(), self._clock()
         revision, status = self._seen
         if revision != snapshot.revision:
             revision, status = snapshot.revision, (run_status(snapshot), snapshot.phase)
@@ -125,8 +114,7 @@ class Annotator:
         # Making 192 KiB of JSON would hold up the event loop, too.
         done, errors = await asyncio.to_thread(self._write, snapshot)
         now = self._clock()
-        for error in errors:
-            self._on_failure(error.failure if isinstance(error, KubeError) else "error")
+        self._context.metrics.count("annotation_failures", len(errors))
         if done:
             self._cadence.written(revision, status, now)
             self._recovered()
@@ -162,7 +150,9 @@ class Annotator:
         before = None
         for tier in range(self._smaller, len(SHARES)):
             budget = BUDGET // SHARES[tier]
-            values = annotations(snapshot, strict=self._strict, budget=budget)
+            values = annotations(
+                snapshot, strict=self._context.settings.status_values == "strict", budget=budget
+            )
             if values == before:
                 continue
             before = values
@@ -182,7 +172,7 @@ class Annotator:
         self._failures += 1
         if now >= self._log_again:
             self._said, self._log_again = True, now + QUIET
-            log.get().warning(
+            self._context.log.warning(
                 "The status annotation could not be written",
                 pod=self._name,
                 error=error,
@@ -191,5 +181,7 @@ class Annotator:
 
     def _recovered(self) -> None:
         if self._said:
-            log.get().info("The status annotation can be written again", failures=self._failures)
+            self._context.log.info(
+                "The status annotation can be written again", failures=self._failures
+            )
         self._failures, self._said = 0, False

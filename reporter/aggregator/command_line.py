@@ -11,9 +11,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from reporter import __version__
-from reporter.aggregator.addresses import HostPort
 from reporter.aggregator.run_plan import read_plan
-from reporter.aggregator.settings import Settings
+from reporter.aggregator.settings import HostPort, Settings
 from reporter.errors import SettingsError
 
 GOOD, FAILED, USAGE, UNFINISHED = 0, 1, 2, 4

@@ -6,19 +6,20 @@ It looks at the rows, so a restart goes on where the process was killed.
 import asyncio
 import contextlib
 import errno
+from collections import Counter
+from functools import partial
 from typing import Final
 
+from reporter.aggregator.context import Context
 from reporter.common import log
 from reporter.common.text import clean
-from reporter.ledger import Store, StoreError
-from reporter.ledger.blobs import BlobStore
+from reporter.ledger import StoreError
 from reporter.ledger.documents import KeptDocuments
-from reporter.ledger.layout import Layout
 from reporter.results.child import Judgement, Task
-from reporter.results.process import USED_UP, Budget, Judge, JudgingStopped
+from reporter.results.process import USED_UP, Budget, JudgingStopped
 from reporter.run.entry import State, unjudged
 from reporter.run.error_report import INVALID, NO_RESULTS, UNREAD
-from reporter.run.plan import Key, Plan
+from reporter.run.plan import Key
 from reporter.run.record import Record, ResultVerdict
 from reporter.run.results import ResultStatus, verdict_of
 from reporter.run.state import Snapshot, judging
@@ -36,13 +37,11 @@ FAILED_TESTS: Final = "TestsFailed"
 class Judging:
     """Judges the results of one run, each in a process of its own."""
 
-    def __init__(
-        self, layout: Layout, blobs: BlobStore, store: Store, plan: Plan, judge: Judge
-    ) -> None:
-        self._blobs, self._store, self._plan, self._judge = blobs, store, plan, judge
-        self._kept = KeptDocuments(layout)
+    def __init__(self, context: Context) -> None:
+        self._store, self._plan, self._judge = context.store, context.plan, context.judge
+        self._blobs, self._kept = context.blobs, KeptDocuments(context.layout)
         self._changed = asyncio.Event()
-        self._budgets = {plugin.name: Budget() for plugin in plan.plugins}
+        self._budgets = {plugin.name: Budget() for plugin in self._plan.plugins}
         self._at_work: dict[Key, asyncio.Task[None]] = {}
 
     async def run(self) -> None:
@@ -67,7 +66,7 @@ class Judging:
                 return
             key, record = found
             task = self._at_work[key] = asyncio.create_task(self._one(key, record))
-            task.add_done_callback(self._done)
+            task.add_done_callback(partial(self._done, key))
 
     def _next(self, snapshot: Snapshot) -> tuple[Key, Record] | None:
         """Return a result that waits, of the plugin that has taken the least time so far."""
@@ -76,11 +75,10 @@ class Judging:
             for kind in snapshot.tally
             if kind.state is State.COMPLETE and not kind.verdict
         }
-        busy = [key.plugin for key in self._at_work]
-        plugins = (plugin for plugin in self._plan.plugins if plugin.name in waiting)
+        busy = Counter(key.plugin for key in self._at_work)
         for plugin in sorted(
-            plugins,
-            key=lambda each: (busy.count(each.name), -self._budgets[each.name].seconds),
+            (plugin for plugin in self._plan.plugins if plugin.name in waiting),
+            key=lambda each: (busy[each.name], -self._budgets[each.name].seconds),
         ):
             for key in plugin.keys:
                 entry = snapshot.entries[key]
@@ -88,8 +86,8 @@ class Judging:
                     return key, entry.record
         return None
 
-    def _done(self, task: asyncio.Task[None]) -> None:
-        self._at_work = {key: other for key, other in self._at_work.items() if other is not task}
+    def _done(self, key: Key, task: asyncio.Task[None]) -> None:
+        del self._at_work[key]
         if not task.cancelled() and (error := task.exception()) is not None:
             log.get().error("Result could not be judged", error=str(error))
         self._changed.set()

@@ -70,12 +70,13 @@ def run(
         if chosen.pod_namespace:
             api = connect(relax_x509_strict=chosen.kubernetes_relax_x509_strict)
         # Half a second of imports, which bad settings need not wait for.
-        from reporter.aggregator.from_settings import open_files
+        from reporter.aggregator.context import Context
+        from reporter.aggregator.listeners import open_files
         from reporter.aggregator.service import Service
 
         open_files()
-        service = Service(chosen, plan, stop, api, launch, package_again=package_again)
-        return asyncio.run(service.run())
+        context = Context(chosen, plan, launch=launch, api=api)
+        return asyncio.run(Service(context, stop, package_again=package_again).run())
     except SettingsError as error:
         for problem in error.problems:
             log.get().error("Invalid setting", problem=problem)

@@ -14,52 +14,6 @@ T = TypeVar("T")
 _DISK_THREADS: Final = 4
 _VERIFY_THREADS: Final = 2
 
-
-class Threads:
-    """Pools: for the disk, for archives, which take the processor for long, and for large JSON.
-
-    The last has one thread: its work never lets go of the interpreter by itself, and with several
-    the loop would wait for each of them in turn.
-    """
-
-    def __init__(self) -> None:
-        self._disk = _Pool(_DISK_THREADS, "intake-disk")
-        self._verify = _Pool(_VERIFY_THREADS, "intake-verify")
-        self._read = _Pool(1, "intake-read")
-        self._jobs: set[asyncio.Task[Any]] = set()
-
-    async def disk(self, work: Callable[..., T], *args: object) -> T:
-        """Run something short; also when cancelled, not back before the thread is."""
-        return await _in(self._disk, work, *args)
-
-    async def verify(self, work: Callable[..., T], *args: object) -> T:
-        """Run something that takes the processor for long, likewise."""
-        return await _in(self._verify, work, *args)
-
-    async def read(self, work: Callable[..., T], *args: object) -> T:
-        """Run something that keeps the interpreter busy, likewise; one at a time."""
-        return await _in(self._read, work, *args)
-
-    async def to_the_end(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run something that goes on when its caller is cancelled."""
-        job = asyncio.get_running_loop().create_task(work)
-        self._jobs.add(job)
-        job.add_done_callback(self._jobs.discard)
-        return await asyncio.shield(job)
-
-    async def quiet(self) -> None:
-        """Wait for everything that goes to its end."""
-        # Not gather: it would cancel them when we are cancelled.
-        if self._jobs:
-            await asyncio.wait(self._jobs)
-
-    def close(self) -> None:
-        """End the threads; nothing may be running."""
-        self._disk.close()
-        self._verify.close()
-        self._read.close()
-
-
 _Work = tuple["asyncio.Future[Any]", Callable[..., Any], tuple[object, ...]]
 _Done = tuple["asyncio.Future[Any]", Any, BaseException | None]
 
@@ -77,8 +31,8 @@ class _Pool:
         self._done: deque[_Done] = deque()
         self._waking = False
 
-    def submit(self, work: Callable[..., T], args: tuple[object, ...]) -> "asyncio.Future[T]":
-        """Let a thread run `work`; its future belongs to the running loop."""
+    async def __call__(self, work: Callable[..., T], *args: object) -> T:
+        """Let a thread run `work`; also when cancelled, not back before the thread is."""
         loop = asyncio.get_running_loop()
         if not self._threads:
             for name in self._names:
@@ -87,7 +41,16 @@ class _Pool:
                 thread.start()
         future: asyncio.Future[T] = loop.create_future()
         self._work.put((future, work, args))
-        return future
+        try:
+            return await asyncio.shield(future)
+        except asyncio.CancelledError:
+            # The thread may be using a descriptor that the caller will close.
+            while not future.done():
+                with contextlib.suppress(asyncio.CancelledError):
+                    await asyncio.wait((future,))
+            if not future.cancelled():
+                future.exception()  # looked at: nobody else will
+            raise
 
     def close(self) -> None:
         """End the threads once they have done what they were given."""
@@ -109,8 +72,7 @@ class _Pool:
             # Whoever finds it set comes before `_tell` has cleared it, and is seen by it.
             if not self._waking:
                 self._waking = True
-                with contextlib.suppress(RuntimeError):  # the loop has been closed
-                    loop.call_soon_threadsafe(self._tell)
+                loop.call_soon_threadsafe(self._tell)
 
     def _tell(self) -> None:
         self._waking = False
@@ -122,15 +84,33 @@ class _Pool:
                 future.set_exception(error)
 
 
-async def _in(pool: _Pool, work: Callable[..., T], *args: object) -> T:
-    future = pool.submit(work, args)
-    try:
-        return await asyncio.shield(future)
-    except asyncio.CancelledError:
-        # The thread may be using a descriptor that the caller will close.
-        while not future.done():
-            with contextlib.suppress(asyncio.CancelledError):
-                await asyncio.wait((future,))
-        if not future.cancelled():
-            future.exception()  # looked at: nobody else will
-        raise
+class Threads:
+    """What blocks: short work of the `disk`, archives to `verify`, large JSON to `read`.
+
+    The last has one thread: its work never lets go of the interpreter by itself, and with several
+    the loop would wait for each of them in turn.
+    """
+
+    def __init__(self) -> None:
+        self.disk = _Pool(_DISK_THREADS, "intake-disk")
+        self.verify = _Pool(_VERIFY_THREADS, "intake-verify")
+        self.read = _Pool(1, "intake-read")
+        self._jobs: set[asyncio.Task[Any]] = set()
+
+    async def to_the_end(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run something that goes on when its caller is cancelled."""
+        job = asyncio.get_running_loop().create_task(work)
+        self._jobs.add(job)
+        job.add_done_callback(self._jobs.discard)
+        return await asyncio.shield(job)
+
+    async def quiet(self) -> None:
+        """Wait for everything that goes to its end."""
+        # Not gather: it would cancel them when we are cancelled.
+        if self._jobs:
+            await asyncio.wait(self._jobs)
+
+    def close(self) -> None:
+        """End the threads; nothing may be running."""
+        for pool in (self.disk, self.verify, self.read):
+            pool.close()

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from reporter.aggregator.entry_log import EntryLog
 from reporter.aggregator.health import STALLED, Health
-from reporter.aggregator.metrics import Metrics, Now
-from reporter.aggregator.observer import Traffic
+from reporter.aggregator.metrics import Metrics, Traffic
 from reporter.common import log
 from reporter.common.log import RateLimitedLog
+from reporter.run.clock import RunClock
 from reporter.run.entry import Entry, Window
 from reporter.run.heartbeats import Beat
 from reporter.run.plan import Key, Plan, Plugin
 from reporter.run.record import Cause, Rank, Record
 from reporter.run.state import Phase, Snapshot
+from tests.aggregators.contexts import context
 
 E2E, NODE1, NODE2 = Key("e2e", "global"), Key("sysd", "node1"), Key("sysd", "node2")
 PLAN = Plan("run-1", (Plugin("e2e"), Plugin("sysd", nodes=("node1", "node2"))))
@@ -248,7 +250,7 @@ class TestTraffic:
 
     def test_what_somebody_should_look_at(self):
         """Failures and refusals of workers, once a minute for each kind."""
-        now, metrics = [0.0], Metrics("1", Now)
+        now, metrics = [0.0], Metrics()
         with log.capture() as events:
             traffic = Traffic(metrics, lambda: now[0])
             for code in (200, 403, 403, 409, 500, 507, 500):
@@ -279,7 +281,7 @@ class TestTraffic:
         )
         assert 1 == events[5]["repeated"]
         assert "ValueError: x" in events[6]["exception"]
-        page = metrics.render().body.decode()
+        page = metrics.render("", snapshot(), mono=0.0, expires_at=0.0).body.decode()
         assert 'status_aggregator_requests_total{code="403",route="results"} 2.0' in page
         assert 'status_aggregator_tls_failures_total{reason="certificate"} 2.0' in page
 
@@ -287,7 +289,7 @@ class TestTraffic:
         """Refused for one reason, with one certificate: one line, and how many there were."""
         now = [0.0]
         with log.capture() as events:
-            traffic = Traffic(Metrics("1", Now), lambda: now[0])
+            traffic = Traffic(Metrics(), lambda: now[0])
             for number in range(5_000):
                 what, peer = f"result p{number}/global", f"10.0.{number % 250}.1"
                 traffic.refused(what, "unexpected", peer, "sysd/*")
@@ -322,18 +324,20 @@ class TestHealth:
 
     def health(self, world: SimpleNamespace) -> Health:
         """The health of that world."""
-        return Health(
-            SimpleNamespace(snapshot=lambda: world.snapshot, writable=world.writable),
-            SimpleNamespace(free=world.free),
-            SimpleNamespace(
-                expired=lambda now: now >= world.expires_at, expires_at=world.expires_at
-            ),
-            world,
-            reserve=10,
-            uploads=lambda: 2,
-            clock=lambda: world.mono,
-            wall=lambda: world.wall,
+        store = SimpleNamespace(snapshot=lambda: world.snapshot, writable=world.writable)
+        clock = RunClock(lambda: world.mono, lambda: world.wall)
+        settings = {"disk_reserve_bytes": 10}
+        shared = context(PLAN, Path(), store=store, now=clock, settings=settings)
+        shared.layout.free = world.free
+        authority = SimpleNamespace(
+            expired=lambda now: now >= world.expires_at, expires_at=world.expires_at
         )
+        return Health(shared, authority, world, SimpleNamespace(active=2))
+
+    def scraped(self, world: SimpleNamespace) -> set[str]:
+        """The lines of a scrape, without their prefix."""
+        page = self.health(world).scrape("").body.decode()
+        return {line.removeprefix("status_aggregator_") for line in page.splitlines()}
 
     def problems(self, world: SimpleNamespace) -> dict[str, str]:
         """What is not in order."""
@@ -349,9 +353,13 @@ class TestHealth:
     def test_what_the_results_say_is_counted(self, world):
         """Only the judged ones, by plugin; and the verdict on the run."""
         world.snapshot = snapshot(E2E=Entry(E2E, replace(RESULT, verdict="failed")))
-        now = self.health(world).now()
+        shown = self.scraped(world)
 
-        assert ({("e2e", "failed"): 1}, "failed") == (dict(now.results), now.result_status)
+        assert {
+            'results{plugin="e2e",result="failed"} 1.0',
+            'results{plugin="e2e",result="passed"} 0.0',
+            'run_result{result="failed"} 1.0',
+        } <= shown
 
     @pytest.mark.parametrize(
         ("change", "problem"),
@@ -377,7 +385,7 @@ class TestHealth:
         world.free = broken
 
         assert {"disk": "unreadable"} == self.problems(world)
-        assert self.health(world).now().disk_free is None
+        assert not any(line.startswith("disk_free_bytes") for line in self.scraped(world))
 
     def test_listener_closed_on_purpose(self, world):
         """After the run nobody needs to connect, nor to trust us."""
@@ -401,15 +409,17 @@ class TestHealth:
         """Counts by state; ages only of workers that are awaited, the most silent of a plugin."""
         beats = {E2E: Beat(1.0), NODE1: Beat(60.0), NODE2: Beat(90.0)}
         world.snapshot = replace(world.snapshot, beats=beats)
-        now = self.health(world).now()
+        shown = self.scraped(world)
 
-        assert {("e2e", "complete"): 1, ("sysd", "running"): 2} == dict(now.entries)
-        assert {"sysd": 40.0} == dict(now.heartbeat_age)
-        assert ("running", False, 3, 2, 11) == (
-            now.status,
-            now.final,
-            now.connections,
-            now.uploads,
-            now.disk_free,
-        )
-        assert {"run": 2_000.0} == dict(now.expiry)
+        assert {
+            'entries{plugin="e2e",state="complete"} 1.0',
+            'entries{plugin="sysd",state="running"} 2.0',
+            'run_status{status="running"} 1.0',
+            'certificate_expiry_timestamp_seconds{certificate="run"} 2000.0',
+            "run_final 0.0",
+            "connections 3.0",
+            "uploads 2.0",
+            "disk_free_bytes 11.0",
+        } <= shown
+        ages = {line for line in shown if line.startswith("last_heartbeat_age_seconds{")}
+        assert {'last_heartbeat_age_seconds{plugin="sysd"} 40.0'} == ages

@@ -10,15 +10,17 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 from aiohttp.web import FileResponse
 
-from reporter.aggregator.api import Audience, Listener, ResultFiles, StatusApp
+from reporter.aggregator.api import status_app
+from reporter.aggregator.api.files import Results
+from reporter.aggregator.api.status_app import StatusApp
 from reporter.aggregator.intake import Intake
+from reporter.aggregator.server.listener import Listener
 from reporter.aggregator.tarball.finish import Finish
-from reporter.common.metrics import Page
-from reporter.ledger.blobs import BlobStore
 from reporter.ledger.layout import Layout
 from reporter.results.process import Judge
 from reporter.run.plan import Key, Plan, Plugin
@@ -26,7 +28,8 @@ from reporter.run.record import Cause, Failure
 from reporter.run.state import Phase
 from reporter.run.upload import Meta, UploadConclusion, UploadOutcome, filename_of
 from tests.aggregators import run_certificates as certs
-from tests.aggregators.listening import constants, limited, listening
+from tests.aggregators.contexts import context
+from tests.aggregators.listening import constants, listening
 from tests.aggregators.stores import QuickStore
 from tests.archives.tars import file, tgz
 from tests.integration.aggregator.api.scene import Seen, digest_header, server_context, situation
@@ -35,7 +38,6 @@ from tests.integration.aggregator.api.wire import HANG, Reply, connected, head
 
 E2E, NODE1, NODE2 = Key("e2e", "global"), Key("sysd", "node1"), Key("sysd", "node2")
 RUN = Plan("run-1", (Plugin("e2e"), Plugin("sysd", ("node1", "node2"))))
-LIMITS = limited(disk_reserve_bytes=0)
 GONE = Failure("final", 1.0, "pod gone", Cause.POD_FAILED)
 
 
@@ -116,29 +118,22 @@ async def serving(
     *,
     keep_blobs: bool = False,
     tls: ssl.SSLContext | None = None,
-    results: type[ResultFiles] = ResultFiles,
+    results: type[Results] = Results,
     before_commit: Callable[[], None] = lambda: None,
     **changed: float,
 ) -> AsyncIterator[Site]:
     """Serve a run until the end of the block."""
     store, seen = QuickStore(before_commit=before_commit), Seen()
     await store.open_run(RUN, now=time.time())
-    layout = Layout(folder / "state", folder / "output")
+    shared = context(RUN, folder, store=store, traffic=seen)
+    layout = shared.layout
     layout.prepare()
-    blobs = BlobStore(layout)
-    intake = Intake(layout, blobs, store, LIMITS, RUN)
+    intake = Intake(shared)
     await intake.recover(store.snapshot())
-    app = StatusApp(
-        store,
-        Health(),
-        lambda _: Page(b"", "text/plain", False),
-        Audience.LOCAL,
-        seen,
-        results=results(layout, blobs),
-        retrieved=store.retrieved,
-    )
+    with patch.object(status_app, "Results", results):
+        app = StatusApp(shared, Health())
     listener = listening(app, seen, ssl_context=tls)
-    finish = Finish(layout, blobs, intake, Judge(), keep_blobs=keep_blobs)
+    finish = Finish(layout, shared.blobs, intake, Judge(), keep_blobs=keep_blobs)
     try:
         with constants(**changed):
             yield Site(store, intake, finish, layout, await listener.start(), listener, seen)
@@ -395,9 +390,9 @@ async def test_a_confirmation_that_cannot_be_noted(tmp_path):
 async def test_a_blob_that_goes_before_it_is_opened(tmp_path, packed):
     """410 if it went because it is in the tarball, else 503; never 404, and never half a file."""
 
-    class Late(ResultFiles):
-        async def one(self, latest, key):
-            answer = await super().one(latest, key)
+    class Late(Results):
+        async def one(self, key):
+            answer = await super().one(key)
             if isinstance(answer, FileResponse):
                 if packed:
                     await site.pack()

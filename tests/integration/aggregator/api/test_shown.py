@@ -11,19 +11,17 @@ from typing import Any
 
 import pytest
 
-from reporter.aggregator.api import Audience, Shown, StatusApp
+from reporter.aggregator.api.status_app import StatusApp
 from reporter.aggregator.intake import Intake
 from reporter.aggregator.judging import Judging
 from reporter.aggregator.tarball.finish import Finish
-from reporter.common.metrics import Page
-from reporter.ledger.blobs import BlobStore
 from reporter.ledger.layout import Layout
-from reporter.results.process import Judge
 from reporter.run.plan import Key, Plan, Plugin
 from reporter.run.record import Cause, Failure
 from reporter.run.state import Phase
 from reporter.run.upload import Meta
-from tests.aggregators.listening import limited, listening
+from tests.aggregators.contexts import context
+from tests.aggregators.listening import listening
 from tests.aggregators.stores import QuickStore
 from tests.archives import tars
 from tests.integration.aggregator.api.scene import Seen, situation
@@ -101,26 +99,16 @@ class Site:
 @asynccontextmanager
 async def serving(folder: Path, *, judged: bool = True) -> AsyncIterator[Site]:
     """Serve a run until the end of the block."""
-    store, seen, judge = QuickStore(), Seen(), Judge()
+    store, seen = QuickStore(), Seen()
     await store.open_run(RUN, now=time.time())
-    layout = Layout(folder / "state", folder / "output")
+    shared = context(RUN, folder, store=store, traffic=seen)
+    layout = shared.layout
     layout.prepare()
-    blobs = BlobStore(layout)
-    intake = Intake(layout, blobs, store, limited(disk_reserve_bytes=0), RUN)
+    intake = Intake(shared)
     await intake.recover(store.snapshot())
-    app = StatusApp(
-        store,
-        Health(),
-        lambda _: Page(b"", "text/plain", False),
-        Audience.LOCAL,
-        seen,
-        shown=Shown(layout),
-    )
-    listener = listening(app, seen)
-    finish = Finish(layout, blobs, intake, judge)
-    judging = (
-        asyncio.create_task(Judging(layout, blobs, store, RUN, judge).run()) if judged else None
-    )
+    listener = listening(StatusApp(shared, Health()), seen)
+    finish = Finish(layout, shared.blobs, intake, shared.judge)
+    judging = asyncio.create_task(Judging(shared).run()) if judged else None
     try:
         yield Site(store, intake, finish, layout, await listener.start())
     finally:
