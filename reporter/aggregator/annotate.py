@@ -87,7 +87,6 @@ class Annotator:
         self._namespace = context.settings.pod_namespace
         self._own_name = self._name = context.settings.pod_name
         self._cadence = Cadence(rng)
-        self._seen: tuple[int, Hashable] = (-1, None)
         self._smaller, self._smaller_until = 0, 0.0
         self._failures, self._said, self._log_again = 0, False, 0.0
 
@@ -105,10 +104,7 @@ class Annotator:
     async def step(self) -> None:
         """Look once."""
         snapshot, now = self._context.store.snapshot(), self._clock()
-        revision, status = self._seen
-        if revision != snapshot.revision:
-            revision, status = snapshot.revision, (run_status(snapshot), snapshot.phase)
-            self._seen = revision, status
+        revision, status = snapshot.revision, (run_status(snapshot), snapshot.phase)
         if now < self._cadence.due(revision, status, now):
             return
         # Making 192 KiB of JSON would hold up the event loop, too.

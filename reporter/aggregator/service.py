@@ -19,7 +19,6 @@ from reporter.aggregator.annotate import Annotator
 from reporter.aggregator.api.status_app import StartupGate, StatusApp
 from reporter.aggregator.api.worker_app import WorkerApp
 from reporter.aggregator.certificates.run import Authority
-from reporter.aggregator.command_line import FAILED, GOOD, UNFINISHED
 from reporter.aggregator.context import Context
 from reporter.aggregator.control import Control
 from reporter.aggregator.health import Health
@@ -34,7 +33,7 @@ from reporter.aggregator.listeners import (
 from reporter.aggregator.run_log import RunLog
 from reporter.aggregator.run_plan import keep_launch
 from reporter.aggregator.server.listener import Listener
-from reporter.aggregator.settings import Settings
+from reporter.aggregator.settings import FAILED, GOOD, UNFINISHED, Settings
 from reporter.aggregator.tarball.finish import Finish
 from reporter.common import log
 from reporter.common.lifecycle import Stop

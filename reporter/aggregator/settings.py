@@ -27,6 +27,9 @@ from reporter.common.settings import (
 )
 from reporter.common.text import is_host
 
+GOOD, FAILED, USAGE, UNFINISHED = 0, 1, 2, 4
+"""Exit codes; the last one is for a Job, which is to start another aggregator."""
+
 _DNS_NAME = re.compile(r"(?=.{1,253}$)[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9])?")
 _PORT = re.compile(r"[0-9]{1,5}")
 _PATH_RULE = "a path"

@@ -12,7 +12,6 @@ from reporter.aggregator.server import answers
 from reporter.aggregator.server.answers import Answer
 from reporter.aggregator.server.body import Body
 from reporter.aggregator.server.connection import Connection
-from reporter.aggregator.server.tls_protocol import peer_of
 from reporter.common.defaults import ADAPTER_RESULT
 from reporter.run.names import Identity, identity_of
 from reporter.run.state import Phase
@@ -112,8 +111,7 @@ class WorkerApp:
     def _refused(self, request: web.BaseRequest, target: Target, why: str) -> Answer:
         identity = self._identity(request)
         whose = f"{identity.plugin}/{identity.node}" if identity else ""
-        peer = peer_of(request.transport) if request.transport else ""
-        self._traffic.refused(target.subject, why, peer, whose)
+        self._traffic.refused(target.subject, why, request.remote or "", whose)
         return answers.text(403, f"{target.subject} {why}")
 
 

@@ -2,10 +2,8 @@
 
 import asyncio
 import contextlib
-import threading
-from collections import deque
 from collections.abc import Callable, Coroutine
-from queue import SimpleQueue
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
@@ -14,33 +12,14 @@ T = TypeVar("T")
 _DISK_THREADS: Final = 4
 _VERIFY_THREADS: Final = 2
 
-_Work = tuple["asyncio.Future[Any]", Callable[..., Any], tuple[object, ...]]
-_Done = tuple["asyncio.Future[Any]", Any, BaseException | None]
-
 
 class _Pool:
-    """Threads for one event loop, which hears of many ends at once.
-
-    An executor wakes the loop for each, which slows many uploads down (docs/decisions).
-    """
-
     def __init__(self, count: int, name: str) -> None:
-        self._names = [f"{name}-{number}" for number in range(count)]
-        self._threads: list[threading.Thread] = []
-        self._work: SimpleQueue[_Work | None] = SimpleQueue()
-        self._done: deque[_Done] = deque()
-        self._waking = False
+        self._threads = ThreadPoolExecutor(count, name)
 
     async def __call__(self, work: Callable[..., T], *args: object) -> T:
         """Let a thread run `work`; also when cancelled, not back before the thread is."""
-        loop = asyncio.get_running_loop()
-        if not self._threads:
-            for name in self._names:
-                thread = threading.Thread(target=self._run, args=(loop,), name=name, daemon=True)
-                self._threads.append(thread)
-                thread.start()
-        future: asyncio.Future[T] = loop.create_future()
-        self._work.put((future, work, args))
+        future = asyncio.get_running_loop().run_in_executor(self._threads, work, *args)
         try:
             return await asyncio.shield(future)
         except asyncio.CancelledError:
@@ -54,34 +33,7 @@ class _Pool:
 
     def close(self) -> None:
         """End the threads once they have done what they were given."""
-        for _ in self._threads:
-            self._work.put(None)
-        for thread in self._threads:
-            thread.join()
-        self._threads = []
-
-    def _run(self, loop: asyncio.AbstractEventLoop) -> None:
-        while (given := self._work.get()) is not None:
-            future, work, args = given
-            try:
-                done: _Done = future, work(*args), None
-            except BaseException as error:
-                done = future, None, error
-            self._done.append(done)
-            del given, future, work, args, done  # not held while there is nothing to do
-            # Whoever finds it set comes before `_tell` has cleared it, and is seen by it.
-            if not self._waking:
-                self._waking = True
-                loop.call_soon_threadsafe(self._tell)
-
-    def _tell(self) -> None:
-        self._waking = False
-        while self._done:
-            future, result, error = self._done.popleft()
-            if error is None:
-                future.set_result(result)
-            else:
-                future.set_exception(error)
+        self._threads.shutdown()
 
 
 class Threads:
