@@ -5,9 +5,9 @@ from __future__ import annotations
 import resource
 import socket
 import ssl
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
 
@@ -133,7 +133,7 @@ def authority_of(context: Context) -> Authority:
         seconds = longest(plan, context.launch) + LONGER
         authority = Authority.open_issuing(tls, plan, names, now=now, seconds=seconds)
     else:
-        authority = Authority.open(tls, plan, names, now=now, hand_out=_hand_out(settings))
+        authority = Authority.open(tls, plan, names, now=now, hand_out=partial(_hand_out, settings))
     if authority.fresh:
         exported = [path for path in (settings.export_certs, settings.export_secrets) if path]
         context.log.info("Certificates created", names=names, exported=exported)
@@ -162,26 +162,22 @@ def _wildcard(host: str) -> bool:
         return False
 
 
-def _hand_out(settings: Settings) -> Callable[[Issued], None]:
-    """Return what exports the workers' certificates. It raises OSError and SettingsError."""
-
-    def export(issued: Issued) -> None:
-        if not (settings.export_certs or settings.export_secrets):
-            raise SettingsError(
-                [
-                    "EXPORT_CERTS and EXPORT_SECRETS are unset: one of them must be set at a run's "
-                    "first start, or no worker can connect"
-                ]
-            )
-        if settings.worker_ca:
-            issued = replace(issued, clients={})  # the listener would not know them
-        if settings.export_certs:
-            address = advertised(settings, settings.listen.port)
-            # Empty while the port is left to the system.
-            url = f"https://{address}" if address.port else ""
-            export_files(issued, Path(settings.export_certs), url=url)
-        if settings.export_secrets:
-            namespace = settings.pod_namespace or None
-            export_secrets(issued, Path(settings.export_secrets), namespace=namespace)
-
-    return export
+def _hand_out(settings: Settings, issued: Issued) -> None:
+    """Export the workers' certificates. Raises OSError and SettingsError."""
+    if not (settings.export_certs or settings.export_secrets):
+        raise SettingsError(
+            [
+                "EXPORT_CERTS and EXPORT_SECRETS are unset: one of them must be set at a run's "
+                "first start, or no worker can connect"
+            ]
+        )
+    if settings.worker_ca:
+        issued = replace(issued, clients={})  # the listener would not know them
+    if settings.export_certs:
+        address = advertised(settings, settings.listen.port)
+        # Empty while the port is left to the system.
+        url = f"https://{address}" if address.port else ""
+        export_files(issued, Path(settings.export_certs), url=url)
+    if settings.export_secrets:
+        namespace = settings.pod_namespace or None
+        export_secrets(issued, Path(settings.export_secrets), namespace=namespace)

@@ -35,8 +35,6 @@ _PORT = re.compile(r"[0-9]{1,5}")
 _PATH_RULE = "a path"
 _ADDRESS_RULE = "HOST:PORT, with an IPv6 address in brackets"
 _MIB, _GIB = 2**20, 2**30
-_ONLY_WITH = {"status_tls_client_ca": "status_tls_cert", "upload_ca": "upload_url_file"}
-"""Variables that mean nothing without another one."""
 
 
 class HostPort(NamedTuple):
@@ -273,30 +271,28 @@ class Settings(Variables):
         except ValueError:
             return HostPort(address, port)
 
-    @field_validator("worker_ca")
+    @field_validator(
+        "worker_ca",
+        "status_tls_key",
+        "retry_window_cap_seconds",
+        "status_tls_client_ca",
+        "upload_ca",
+    )
     @classmethod
-    def _with_files_alone(cls, value: str, info: ValidationInfo) -> str:
-        if value and (not info.data.get("export_certs") or info.data.get("export_secrets")):
-            raise ValueError
-        return value
-
-    @field_validator("status_tls_key")
-    @classmethod
-    def _with_its_certificate(cls, value: str, info: ValidationInfo) -> str:
-        if bool(value) != bool(info.data.get("status_tls_cert", value)):
-            raise ValueError
-        return value
-
-    @field_validator(*_ONLY_WITH)
-    @classmethod
-    def _only_with_another(cls, value: str, info: ValidationInfo) -> str:
-        if value and not info.data.get(_ONLY_WITH[str(info.field_name)], value):
-            raise ValueError
-        return value
-
-    @field_validator("retry_window_cap_seconds")
-    @classmethod
-    def _not_below_the_window(cls, value: int, info: ValidationInfo) -> int:
-        if value < info.data.get("retry_window_seconds", value):
+    def _beside_others(cls, value: Any, info: ValidationInfo) -> Any:
+        """Judge a value with those before it. One of them that is wrong is no second problem."""
+        before = info.data
+        match info.field_name:
+            case "worker_ca":
+                good = before.get("export_certs") and not before.get("export_secrets")
+            case "status_tls_key":
+                good = bool(value) == bool(before.get("status_tls_cert", value))
+            case "retry_window_cap_seconds":
+                good = value >= before.get("retry_window_seconds", value)
+            case "status_tls_client_ca":
+                good = before.get("status_tls_cert", value)
+            case _:
+                good = before.get("upload_url_file", value)
+        if not good and (value or info.field_name == "status_tls_key"):
             raise ValueError
         return value
