@@ -43,28 +43,28 @@ class Cadence:
         self._tried: Hashable = None
         self.written_revision: int | None = None
         self._not_before = self._repair_at = 0.0
-        self._failures = 0
+        self.failures = 0
 
     def due(self, revision: int, status: Hashable, now: float) -> float:
         """Return when this revision of the run, with this status, is to be written."""
         if self._tried != status:
             return now
-        if self._failures or self.written_revision != revision:
+        if self.failures or self.written_revision != revision:
             return self._not_before
         return self._repair_at
 
     def written(self, revision: int, status: Hashable, now: float) -> None:
         """Take note of a success."""
-        self._tried, self.written_revision, self._failures = status, revision, 0
+        self._tried, self.written_revision, self.failures = status, revision, 0
         self._not_before = now + GAP + JITTER * self._rng()
         self._repair_at = now + REPAIR
 
     def failed(self, status: Hashable, now: float, retry_after: float | None = None) -> None:
         """Take note of a failure; `retry_after` is what the server asked for."""
         self._tried = status
-        self._failures += 1
+        self.failures += 1
         delay = next_delay(
-            self._failures,
+            self.failures,
             self._rng,
             retry_after=retry_after,
             first=2 * GAP,
@@ -88,7 +88,7 @@ class Annotator:
         self._own_name = self._name = context.settings.pod_name
         self._cadence = Cadence(rng)
         self._smaller, self._smaller_until = 0, 0.0
-        self._failures, self._said, self._log_again = 0, False, 0.0
+        self._said, self._log_again = False, 0.0
 
     async def run(self) -> None:
         """Look again and again and write what is due. Only a cancellation ends it."""
@@ -112,11 +112,22 @@ class Annotator:
         now = self._clock()
         self._context.metrics.count("annotation_failures", len(errors))
         if done:
+            if self._said:
+                self._context.log.info(
+                    "The status annotation can be written again", failures=self._cadence.failures
+                )
+            self._said = False
             self._cadence.written(revision, status, now)
-            self._recovered()
-        else:
-            self._cadence.failed(status, now, getattr(errors[-1], "retry_after", None))
-            self._failed(errors[-1], now)
+            return
+        self._cadence.failed(status, now, getattr(errors[-1], "retry_after", None))
+        if now >= self._log_again:
+            self._said, self._log_again = True, now + QUIET
+            self._context.log.warning(
+                "The status annotation could not be written",
+                pod=self._name,
+                error=errors[-1],
+                failures=self._cadence.failures,
+            )
 
     def _write(self, snapshot: Snapshot) -> tuple[bool, list[Exception]]:
         """Say whether it is written, and what went wrong on the way."""
@@ -163,21 +174,3 @@ class Annotator:
                 self._smaller, self._smaller_until = tier, self._clock() + REPAIR
             return True
         return False
-
-    def _failed(self, error: Exception, now: float) -> None:
-        self._failures += 1
-        if now >= self._log_again:
-            self._said, self._log_again = True, now + QUIET
-            self._context.log.warning(
-                "The status annotation could not be written",
-                pod=self._name,
-                error=error,
-                failures=self._failures,
-            )
-
-    def _recovered(self) -> None:
-        if self._said:
-            self._context.log.info(
-                "The status annotation can be written again", failures=self._failures
-            )
-        self._failures, self._said = 0, False

@@ -25,7 +25,7 @@ from tests.aggregators.contexts import context
 from tests.aggregators.listening import listening
 from tests.aggregators.stores import QuickStore
 from tests.browser.webdriver import Browser
-from tests.integration.aggregator.api.test_files import Sender
+from tests.integration.aggregator.intake.scene import Sending, pieces
 
 T = TypeVar("T")
 BOUND = 60.0
@@ -154,7 +154,7 @@ class Stage:
                     judged.set()
 
             unsubscribe = self.store.subscribe(look)
-            await self._intake.take(key, meta, Sender(body))
+            await self._intake.take(key, meta, Sending(pieces(body)))
             look()
             await judged.wait()
             unsubscribe()
