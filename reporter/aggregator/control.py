@@ -66,7 +66,6 @@ class Control:
         self._back = -math.inf  # since when workers can reach us
         self._told_alive = 0.0
         self._tar: Tar | None = None
-        self._failure: tuple[str, float] | None = None  # why and when, not yet written down
         self._next_try, self._delay = -math.inf, _FIRST_DELAY
         self._cleared = False
         self.changed = asyncio.Event()
@@ -204,10 +203,10 @@ class Control:
                     await self._store.lose(key, _DAMAGED, at=self._now())
                 return  # the next tick packs the rest
             except PackageFailed as error:
-                self._put_off(str(error))
+                await self._put_off(str(error))
         if self._tar is None:
-            await self._explain()
-        elif self._upload is None:
+            return
+        if self._upload is None:
             await self._close(self._tar)
         else:
             await self._upload.begin(self._store, self._tar)
@@ -222,8 +221,9 @@ class Control:
             bytes=tar.size,
         )
 
-    def _put_off(self, why: str) -> None:
-        self._failure = why, self._now()
+    async def _put_off(self, why: str) -> None:
+        """Write down why there is no tarball, and after a long time that there will be none."""
+        at = self._now()
         self._context.metrics.count("package_failures")
         self._log.error(
             "Packing failed; all received results are kept",
@@ -232,12 +232,6 @@ class Control:
         )
         self._next_try = self._clock() + self._delay
         self._delay = min(2 * self._delay, _LONGEST_DELAY)
-
-    async def _explain(self) -> None:
-        """Write down why there is no tarball, and after a long time that there will be none."""
-        if self._failure is None:
-            return
-        why, at = self._failure
         since = await self._store.packing_failed(why, at=at)
         if at - since >= self._context.settings.package_give_up_seconds:
             if self._upload is not None:
@@ -248,7 +242,6 @@ class Control:
                 error=why,
                 seconds=round(at - since),
             )
-        self._failure = None
 
     async def _clear(self) -> None:
         self._cleared = True

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Callable
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
@@ -38,7 +37,6 @@ from reporter.aggregator.tarball.finish import Finish
 from reporter.common import log
 from reporter.common.lifecycle import Stop
 from reporter.common.log import RateLimitedLog
-from reporter.ledger import Store
 from reporter.run.definition import definition_document
 from reporter.run.spec import longest
 from reporter.run.state import Phase
@@ -51,7 +49,7 @@ if TYPE_CHECKING:
 
 
 _TICK = 1.0  # seconds between looks at the sockets and the clock
-_PACE = 0.25  # between looks at whether the last status is on our Pod
+_PACE = 0.25  # between looks whether the run is over, and its last status on our Pod
 _SHOWN = 1.5  # how long probes see that workers cannot connect before the process ends
 _GRACE = 5.0  # for requests at work when we stop
 _NO_GRACE = 0.5  # when we have to be gone soon: within 5 s after the workers' socket
@@ -77,8 +75,8 @@ class Service:
 
     async def run(self) -> int:
         """Work until SIGTERM. Raises ReporterError and OSError when it cannot even start."""
-        context, stopping = self._context, asyncio.Event()
-        loop, wake = asyncio.get_running_loop(), self._stop.wake.fileno()
+        context, loop, wake = self._context, asyncio.get_running_loop(), self._stop.wake.fileno()
+        stopping: asyncio.Future[None] = loop.create_future()
         log.keep(self._run_log.write)
         self._log.info(
             "Aggregator started",
@@ -100,34 +98,33 @@ class Service:
             log.keep(None)
             await asyncio.to_thread(self._run_log.close)
 
-    def _on_wake(self, stopping: asyncio.Event) -> None:
+    def _on_wake(self, stopping: asyncio.Future[None]) -> None:
         self._stop.wake.wait(0)
-        if self._stop.requested:
-            stopping.set()
+        if self._stop.requested and not stopping.done():
+            stopping.set_result(None)
 
-    async def _serve(self, parts: AsyncExitStack, stopping: asyncio.Event) -> int:
+    async def _serve(self, parts: AsyncExitStack, stopping: asyncio.Future[None]) -> int:
         """Start everything and wait for the first reason to end; `parts` ends it backwards."""
         tasks: list[asyncio.Task[None]] = []
         in_job = self._context.settings.in_job
         stopped, failed = (UNFINISHED, UNFINISHED) if in_job else (GOOD, FAILED)
-        asked = asyncio.create_task(_set(stopping))
         starting = asyncio.create_task(self._start(parts, tasks))
         try:
-            await asyncio.wait((asked, starting), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((stopping, starting), return_when=asyncio.FIRST_COMPLETED)
             if not starting.done():
                 # It may take minutes, and a start that ends halfway is one like after a kill.
                 starting.cancel()
                 await asyncio.wait((starting,))
                 if starting.cancelled():
                     return stopped
-            ends = {asked: stopped} | dict.fromkeys(starting.result(), failed)
+            ends = {stopping: stopped} | dict.fromkeys(starting.result(), failed)
             done, _ = await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for task in (asked, *tasks):
+            for task in tasks:
                 task.cancel()
-        for task in done:
-            task.result()
-        return max(ends[task] for task in done) if self._verdict is None else self._verdict
+        for end in done:
+            end.result()
+        return max(ends[end] for end in done) if self._verdict is None else self._verdict
 
     # -- the start -------------------------------------------------------------------------------
 
@@ -248,7 +245,8 @@ class Service:
     async def _finished(self, annotator: Annotator | None) -> None:
         """Return when the run is over and everybody can see it; leave its verdict."""
         store, clock = self._context.store, self._context.clock
-        await _until(store, lambda: store.phase is Phase.CLOSED)
+        while store.phase is not Phase.CLOSED:
+            await asyncio.sleep(_PACE)
         document = run_fields(store.snapshot(), now=self._context.wall())
         end = clock() + _ANNOTATED
         while annotator is not None and clock() < end:
@@ -360,19 +358,3 @@ async def _launch(launcher: Launcher, control: Control, authority: Authority) ->
     control.changed.set()  # the run may close now
     await asyncio.to_thread(authority.forget_key)
     await asyncio.Event().wait()
-
-
-async def _until(store: Store, reached: Callable[[], bool]) -> None:
-    """Wait until it is so, as changes of the run tell it."""
-    changed = asyncio.Event()
-    unsubscribe = store.subscribe(changed.set)
-    try:
-        while not reached():
-            changed.clear()
-            await changed.wait()
-    finally:
-        unsubscribe()
-
-
-async def _set(event: asyncio.Event) -> None:
-    await event.wait()
