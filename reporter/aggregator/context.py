@@ -7,7 +7,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reporter.aggregator.metrics import Metrics, Traffic
+from reporter.aggregator.metrics import Metrics
+from reporter.aggregator.server.observer import Observer
 from reporter.aggregator.settings import Settings
 from reporter.common import log
 from reporter.ledger import Store, Windows
@@ -48,8 +49,8 @@ class Context:
         self.now = now or RunClock(time.monotonic, time.time)
         self.clock, self.wall, self.step = self.now.clock, self.now.wall, step
         self.log = log.get()
-        self.metrics = Metrics()
-        self.traffic = Traffic(self.metrics, self.clock)
+        self.metrics = Metrics(self.clock)
+        self.traffic: Observer = self.metrics
         self.layout = Layout(
             Path(settings.state), Path(settings.output), reserve=settings.disk_reserve_bytes
         )

@@ -43,9 +43,13 @@ _FACTS = {
 
 
 class Metrics:
-    """The aggregator's metrics. Every method may be called from any thread."""
+    """Counts everything, and logs what somebody should look at, once a minute each.
 
-    def __init__(self) -> None:
+    What counts may be called from any thread. `clock` is monotonic.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock, self._log, self._rate_limited = clock, log.get(), RateLimitedLog()
         own = self._own = Families("status_aggregator_")
         own.daemon("aggregator", __version__, log.dropped)
         self._requests = own.counter(
@@ -89,18 +93,47 @@ class Metrics:
         )
         own.facts(_FACTS)
 
-    def observe_request(self, route: str, code: int, *, seconds: float, size: int = 0) -> None:
-        """Count one answered request; `size` is how many bytes of body were read."""
-        route = route if route in ROUTES else "other"
+    def request(self, route: str, code: int, seconds: float, received: int) -> None:
+        """Count an answered request; `received` is how many bytes of body were read."""
+        route = str(route)  # may be an enum's member, which shows its own name in the log
+        known = route if route in ROUTES else "other"
         with self._own.lock:
-            self._requests.labels(route, str(code)).inc()
-            self._durations.labels(route).observe(seconds)
-            if route in WITH_BODIES:
-                self._bytes.labels(route).inc(size)
+            self._requests.labels(known, str(code)).inc()
+            self._durations.labels(known).observe(seconds)
+            if known in WITH_BODIES:
+                self._bytes.labels(known).inc(received)
+        if code >= 500:
+            self._say("Request failed", about=(route, code), route=route, code=code)
 
-    def observe_tls_failure(self, reason: str) -> None:
-        """Count one handshake that failed; `reason` is one of TLS_FAILURES."""
+    def refused(self, what: str, why: str, peer: str, certificate: str) -> None:
+        """Log a worker that was refused."""
+        self._say(
+            "Request refused",
+            about=(certificate, why),
+            request=what[:_SHOWN],
+            why=why,
+            peer=peer,
+            certificate=certificate,
+        )
+
+    def tls_failure(self, reason: str, peer: str, text: str) -> None:
+        """Count a failed handshake; `reason` is one of TLS_FAILURES."""
         self._tls.labels(reason if reason in TLS_FAILURES else "other").inc()
+        self._say("TLS handshake failed", about=peer, peer=peer, reason=reason, text=text)
+
+    def unexpected(self, where: str, error: BaseException) -> None:
+        """Log what should not happen, with its trace."""
+        self._rate_limited.say(
+            self._clock(),
+            self._log.error,
+            "Unexpected error",
+            about=(where, type(error)),
+            where=where,
+            exc_info=error,
+        )
+
+    def _say(self, event: str, *, about: object, **fields: object) -> None:
+        self._rate_limited.say(self._clock(), self._log.warning, event, about=about, **fields)
 
     def observe_commit(self, seconds: float, operations: int) -> None:
         """Count one transaction of the store and the operations in it."""
@@ -166,52 +199,3 @@ def _ages(snapshot: Snapshot, mono: float) -> dict[str, float]:
         if heard < oldest.get(key.plugin, math.inf) and not snapshot.entries[key].terminal:
             oldest[key.plugin] = heard
     return {plugin: max(0.0, mono - heard) for plugin, heard in oldest.items()}
-
-
-class Traffic:
-    """Counts everything and logs what somebody should look at, once a minute each.
-
-    `clock` is monotonic.
-    """
-
-    def __init__(self, metrics: Metrics, clock: Callable[[], float]) -> None:
-        self._metrics, self._clock = metrics, clock
-        self._rate_limited = RateLimitedLog()
-        self._log = log.get()
-
-    def request(self, route: str, code: int, seconds: float, received: int) -> None:
-        """Count an answered request."""
-        route = str(route)  # may be an enum's member, which shows its own name in the log
-        self._metrics.observe_request(route, code, seconds=seconds, size=received)
-        if code >= 500:
-            self._say("Request failed", about=(route, code), route=route, code=code)
-
-    def refused(self, what: str, why: str, peer: str, certificate: str) -> None:
-        """Log a worker that was refused."""
-        self._say(
-            "Request refused",
-            about=(certificate, why),
-            request=what[:_SHOWN],
-            why=why,
-            peer=peer,
-            certificate=certificate,
-        )
-
-    def tls_failure(self, reason: str, peer: str, text: str) -> None:
-        """Count a failed handshake."""
-        self._metrics.observe_tls_failure(reason)
-        self._say("TLS handshake failed", about=peer, peer=peer, reason=reason, text=text)
-
-    def unexpected(self, where: str, error: BaseException) -> None:
-        """Log what should not happen, with its trace."""
-        self._rate_limited.say(
-            self._clock(),
-            self._log.error,
-            "Unexpected error",
-            about=(where, type(error)),
-            where=where,
-            exc_info=error,
-        )
-
-    def _say(self, event: str, *, about: object, **fields: object) -> None:
-        self._rate_limited.say(self._clock(), self._log.warning, event, about=about, **fields)

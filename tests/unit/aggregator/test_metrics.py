@@ -69,12 +69,12 @@ def series(page: Page, accept: str = "") -> dict[tuple[str, ...], float]:
 
 def used() -> metrics.Metrics:
     """Metrics after everything happened, hostile values included."""
-    subject = metrics.Metrics()
+    subject = metrics.Metrics(float)
     for route in (*metrics.ROUTES, 'no "such"\n route'):
-        subject.observe_request(route, 200, seconds=0.02, size=10)
-    subject.observe_request("results", 409, seconds=9.0)
+        subject.request(route, 200, 0.02, 10)
+    subject.request("results", 409, 9.0, 0)
     for reason in (*metrics.TLS_FAILURES, "no such reason"):
-        subject.observe_tls_failure(reason)
+        subject.tls_failure(reason, "", "")
     subject.observe_commit(0.003, 7)
     subject.count("annotation_failures")
     subject.count("lost_results", 2)
@@ -120,7 +120,7 @@ def test_everything_told_is_shown(accept: str):
 def test_unknown_facts_have_no_series():
     """An age that nobody knows must not look like 0."""
     fresh = replace(FULL, beats={})
-    shown = series(scrape(metrics.Metrics(), run=fresh, disk_free_bytes=None))
+    shown = series(scrape(metrics.Metrics(float), run=fresh, disk_free_bytes=None))
 
     assert "disk_free_bytes" not in {name for name, *_ in shown}
     assert "last_heartbeat_age_seconds" not in {name for name, *_ in shown}
@@ -134,7 +134,7 @@ def test_states_are_those_of_the_run():
 
 def test_a_page_shows_one_moment():
     """The second one nothing of the first."""
-    subject = metrics.Metrics()
+    subject = metrics.Metrics(float)
     first, second = scrape(subject), scrape(subject, run=replace(OVER, revision=43, beats={}))
 
     assert b"status_aggregator_revision 42.0" in first.body

@@ -11,7 +11,7 @@ import pytest
 
 from reporter.aggregator.entry_log import EntryLog
 from reporter.aggregator.health import STALLED, Health
-from reporter.aggregator.metrics import Metrics, Traffic
+from reporter.aggregator.metrics import Metrics
 from reporter.common import log
 from reporter.common.log import RateLimitedLog
 from reporter.run.clock import RunClock
@@ -250,9 +250,9 @@ class TestTraffic:
 
     def test_what_somebody_should_look_at(self):
         """Failures and refusals of workers, once a minute for each kind."""
-        now, metrics = [0.0], Metrics()
+        now = [0.0]
         with log.capture() as events:
-            traffic = Traffic(metrics, lambda: now[0])
+            traffic = Metrics(lambda: now[0])
             for code in (200, 403, 403, 409, 500, 507, 500):
                 traffic.request("results", code, 0.1, 5)
             refused = ("result e2e/global", "unexpected", "10.0.0.9", "sysd/*")
@@ -281,7 +281,7 @@ class TestTraffic:
         )
         assert 1 == events[5]["repeated"]
         assert "ValueError: x" in events[6]["exception"]
-        page = metrics.render("", snapshot(), mono=0.0, expires_at=0.0).body.decode()
+        page = traffic.render("", snapshot(), mono=0.0, expires_at=0.0).body.decode()
         assert 'status_aggregator_requests_total{code="403",route="results"} 2.0' in page
         assert 'status_aggregator_tls_failures_total{reason="certificate"} 2.0' in page
 
@@ -289,7 +289,7 @@ class TestTraffic:
         """Refused for one reason, with one certificate: one line, and how many there were."""
         now = [0.0]
         with log.capture() as events:
-            traffic = Traffic(Metrics(), lambda: now[0])
+            traffic = Metrics(lambda: now[0])
             for number in range(5_000):
                 what, peer = f"result p{number}/global", f"10.0.{number % 250}.1"
                 traffic.refused(what, "unexpected", peer, "sysd/*")

@@ -32,8 +32,8 @@ OF_JOBS = {  # what kube-state-metrics and the relabelling make
 
 def aggregator_page() -> str:
     """Return the page of an aggregator that knows everything it can know."""
-    metrics = aggregator.Metrics()
-    metrics.observe_request("results", 200, seconds=0.1)
+    metrics = aggregator.Metrics(float)
+    metrics.request("results", 200, 0.1, 0)
     return scrape(metrics).body.decode()
 
 
