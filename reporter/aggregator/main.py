@@ -8,9 +8,8 @@ import asyncio
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from reporter import __version__
 from reporter.aggregator.run_plan import launch_of, plan_of, read_plan
@@ -19,27 +18,11 @@ from reporter.common import log
 from reporter.common.lifecycle import Stop
 from reporter.errors import MissingFile, ReporterError, SettingsError
 
-if TYPE_CHECKING:
-    from reporter.kube.api import KubeApi
-
-Connect = Callable[..., "KubeApi"]
 _STANDING = {"PLAN": "FILE", "STATE": "DIR", "OUTPUT": "DIR", "EXPORT_CERTS": "DIR"}
 
 
-def in_cluster(*, relax_x509_strict: bool) -> "KubeApi":
-    """Return the API of the cluster we run in; outside of one its client is never imported."""
-    from reporter.kube.api import KubeApi
-
-    return KubeApi.in_cluster(relax_x509_strict=relax_x509_strict)
-
-
-def main(
-    arguments: list[str],
-    environ: Mapping[str, str],
-    stop: Stop,
-    connect: Connect = in_cluster,
-) -> int:
-    """Run one command and return the exit code; `connect` finds the API server."""
+def main(arguments: list[str], environ: Mapping[str, str], stop: Stop) -> int:
+    """Run one command and return the exit code."""
     try:
         options = _parse(arguments)
     except SystemExit as end:
@@ -49,12 +32,10 @@ def main(
     variables = _given(options, environ)
     if options.check:
         return _check(variables)
-    return _run(variables, stop, connect, package_again=options.package_again)
+    return _run(variables, stop, package_again=options.package_again)
 
 
-def _run(
-    environ: Mapping[str, str], stop: Stop, connect: Connect, *, package_again: bool = False
-) -> int:
+def _run(environ: Mapping[str, str], stop: Stop, *, package_again: bool = False) -> int:
     """Collect one run until SIGTERM, and return the exit code."""
     log.report_crashes()
     api, failed = None, FAILED
@@ -68,7 +49,11 @@ def _run(
         plan = plan_of(Path(chosen.plan), Path(chosen.state))
         launch = launch_of(chosen, plan)
         if chosen.pod_namespace:
-            api = connect(relax_x509_strict=chosen.kubernetes_relax_x509_strict)
+            # Outside of a cluster its client is never imported.
+            from reporter.kube.api import KubeApi
+
+            relaxed = chosen.kubernetes_relax_x509_strict
+            api = KubeApi.in_cluster(relax_x509_strict=relaxed)
         # Half a second of imports, which bad settings need not wait for.
         from reporter.aggregator.context import Context
         from reporter.aggregator.listeners import open_files
