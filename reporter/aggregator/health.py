@@ -32,12 +32,14 @@ class Health:
 
     def checks(self) -> dict[str, str | None]:
         """Name what must work, each with its problem or nothing."""
+        free, reserve = self._free(), self._context.settings.disk_reserve_bytes
+        full = "unreadable" if free is None else None if free > reserve else "below the reserve"
         listening = self.done_listening or self._listener.listening
         expired = not self.done_listening and self._authority.expired(self._context.wall())
         return {
             "worker-listener": None if listening else "workers cannot connect",
             "store": None if self._context.store.writable else "not writable",
-            "disk": self._disk_problem(),
+            "disk": full,
             "certificates": "expired" if expired else None,
         }
 
@@ -54,13 +56,6 @@ class Health:
             store_writable=context.store.writable,
             disk_free_bytes=self._free(),
         )
-
-    def _disk_problem(self) -> str | None:
-        free = self._free()
-        if free is None:
-            return "unreadable"
-        reserve = self._context.settings.disk_reserve_bytes
-        return None if free > reserve else "below the reserve"
 
     def _free(self) -> int | None:
         try:
