@@ -50,7 +50,7 @@ class Context:
         self.clock, self.wall, self.step = self.now.clock, self.now.wall, step
         self.log = log.get()
         self.metrics = Metrics(self.clock)
-        self.traffic: Observer = self.metrics
+        self.observer: Observer = self.metrics
         self.layout = Layout(
             Path(settings.state), Path(settings.output), reserve=settings.disk_reserve_bytes
         )

@@ -20,13 +20,13 @@ def context(
     *,
     store: Store | None = None,
     wall: Callable[[], float] | None = None,
-    traffic: Any = None,
+    observer: Any = None,
     settings: dict[str, Any] | None = None,
     **options: Any,
 ) -> Context:
     """Make it with the usual settings but for some, and with all of the disk to fill.
 
-    `wall` is all clocks at once; `traffic` hears what the listeners tell.
+    `wall` is all clocks at once; `observer` hears what the listeners tell.
     """
     store = store or QuickStore()
     folder = folder or volatile(store)
@@ -36,6 +36,6 @@ def context(
     chosen = given | {"disk_reserve_bytes": 0} | (settings or {})
     made = Context(Settings.model_construct(**chosen), plan, **options)
     made.store = store
-    if traffic is not None:
-        made.traffic = traffic
+    if observer is not None:
+        made.observer = observer
     return made

@@ -244,25 +244,25 @@ class TestEntryLog:
         assert [] == events
 
 
-class TestTraffic:
+class TestWhatTheListenersTell:
     """Requests and handshakes."""
 
     def test_what_somebody_should_look_at(self):
         """Failures and refusals of workers, once a minute for each kind."""
         now = [0.0]
         with log.capture() as events:
-            traffic = Metrics(lambda: now[0])
+            metrics = Metrics(lambda: now[0])
             for code in (200, 403, 403, 409, 500, 507, 500):
-                traffic.request("results", code, 0.1, 5)
+                metrics.request("results", code, 0.1, 5)
             refused = ("result e2e/global", "unexpected", "10.0.0.9", "sysd/*")
-            traffic.refused(*refused)
-            traffic.refused(*refused)
-            traffic.tls_failure("certificate", "10.0.0.1", "expired")
-            traffic.tls_failure("certificate", "10.0.0.1", "expired")
-            traffic.tls_failure("timeout", "10.0.0.2", "")
+            metrics.refused(*refused)
+            metrics.refused(*refused)
+            metrics.tls_failure("certificate", "10.0.0.1", "expired")
+            metrics.tls_failure("certificate", "10.0.0.1", "expired")
+            metrics.tls_failure("timeout", "10.0.0.2", "")
             now[0] = 60.0
-            traffic.refused(*refused)
-            traffic.unexpected("accept", ValueError("x"))
+            metrics.refused(*refused)
+            metrics.unexpected("accept", ValueError("x"))
 
         assert [
             ("Request failed", 500),
@@ -280,7 +280,7 @@ class TestTraffic:
         )
         assert 1 == events[5]["repeated"]
         assert "ValueError: x" in events[6]["exception"]
-        page = traffic.render("", snapshot(), mono=0.0, expires_at=0.0).body.decode()
+        page = metrics.render("", snapshot(), mono=0.0, expires_at=0.0).body.decode()
         assert 'status_aggregator_requests_total{code="403",route="results"} 2.0' in page
         assert 'status_aggregator_tls_failures_total{reason="certificate"} 2.0' in page
 
@@ -288,13 +288,13 @@ class TestTraffic:
         """Refused for one reason, with one certificate: one line, and how many there were."""
         now = [0.0]
         with log.capture() as events:
-            traffic = Metrics(lambda: now[0])
+            metrics = Metrics(lambda: now[0])
             for number in range(5_000):
                 what, peer = f"result p{number}/global", f"10.0.{number % 250}.1"
-                traffic.refused(what, "unexpected", peer, "sysd/*")
-            traffic.refused("result e2e/global", "not permitted", "10.0.0.9", "sysd/*")
+                metrics.refused(what, "unexpected", peer, "sysd/*")
+            metrics.refused("result e2e/global", "not permitted", "10.0.0.9", "sysd/*")
             now[0] = 60.0
-            traffic.refused("result p/global", "unexpected", "10.0.0.9", "sysd/*")
+            metrics.refused("result p/global", "unexpected", "10.0.0.9", "sysd/*")
 
         shown = [(each["request"], each.get("repeated")) for each in events]
         assert [
