@@ -73,7 +73,6 @@ class File(web.FileResponse):
     ) -> None:
         super().__init__(path, headers=[*_attachment(name, content_type), *headers])
         self.force_close()
-        self._sent = False
 
     async def send(self, request: web.BaseRequest) -> bool:
         """Send it and return true, or return false when it cannot be opened.
@@ -84,7 +83,6 @@ class File(web.FileResponse):
         connection = None if transport is None else transport.get_extra_info("socket")
         if connection is not None and _USER_TIMEOUT is not None:  # none: it is being lost
             connection.setsockopt(socket.IPPROTO_TCP, _USER_TIMEOUT, 1000 * _PATIENCE)
-        self._sent = True
         try:
             await super().prepare(request)
         except _Unopened:
@@ -96,7 +94,6 @@ class File(web.FileResponse):
 
     async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter:
         """Do nothing more: aiohttp asks for it after `send`, which has to come first."""
-        assert self._sent
         return request.writer
 
     def _make_response(self, request: web.BaseRequest, accept_encoding: str) -> Any:
