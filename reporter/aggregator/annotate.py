@@ -7,13 +7,12 @@ and tried again.
 
 import asyncio
 import random
-import time
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING
 
-from reporter.common import log
+from reporter.aggregator.context import Context
 from reporter.common.retry import next_delay
-from reporter.errors import InvalidRequest, KubeError, NoAggregatorPod, NotFound
+from reporter.errors import InvalidRequest, NoAggregatorPod, NotFound
 from reporter.run.annotation import BUDGET, RUN_ANNOTATION, STATUS_ANNOTATION, annotations
 from reporter.run.state import Snapshot, run_status
 from reporter.runctl.run_status import DEFAULT_POD, find_aggregator
@@ -44,28 +43,28 @@ class Cadence:
         self._tried: Hashable = None
         self.written_revision: int | None = None
         self._not_before = self._repair_at = 0.0
-        self._failures = 0
+        self.failures = 0
 
     def due(self, revision: int, status: Hashable, now: float) -> float:
         """Return when this revision of the run, with this status, is to be written."""
         if self._tried != status:
             return now
-        if self._failures or self.written_revision != revision:
+        if self.failures or self.written_revision != revision:
             return self._not_before
         return self._repair_at
 
     def written(self, revision: int, status: Hashable, now: float) -> None:
         """Take note of a success."""
-        self._tried, self.written_revision, self._failures = status, revision, 0
+        self._tried, self.written_revision, self.failures = status, revision, 0
         self._not_before = now + GAP + JITTER * self._rng()
         self._repair_at = now + REPAIR
 
     def failed(self, status: Hashable, now: float, retry_after: float | None = None) -> None:
         """Take note of a failure; `retry_after` is what the server asked for."""
         self._tried = status
-        self._failures += 1
+        self.failures += 1
         delay = next_delay(
-            self._failures,
+            self.failures,
             self._rng,
             retry_after=retry_after,
             first=2 * GAP,
@@ -77,30 +76,19 @@ class Cadence:
 class Annotator:
     """Writes a run's annotations to the aggregator's own Pod, until `run` is cancelled.
 
-    `snapshot` gives the run as it is. Without `pod_name` the Pod is found by its labels. `strict`
-    as in `run.annotation.annotations`. `on_failure` gets the word of each failed request
-    (`failure` of a KubeError, else `error`). `clock` is monotonic.
+    Without a POD_NAME the Pod is found by its labels.
     """
 
     def __init__(
-        self,
-        api: "KubeApi",
-        namespace: str,
-        snapshot: Callable[[], Snapshot],
-        *,
-        pod_name: str = "",
-        strict: bool = False,
-        on_failure: Callable[[str], None],
-        clock: Callable[[], float] = time.monotonic,
-        rng: Callable[[], float] = random.random,
+        self, context: Context, api: "KubeApi", rng: Callable[[], float] = random.random
     ) -> None:
-        self._api, self._namespace, self._snapshot = api, namespace, snapshot
-        self._own_name, self._name, self._strict = pod_name, pod_name, strict
-        self._on_failure, self._clock = on_failure, clock
+        self._context, self._api = context, api
+        self._clock = context.clock
+        self._namespace = context.settings.pod_namespace
+        self._own_name = self._name = context.settings.pod_name
         self._cadence = Cadence(rng)
-        self._seen: tuple[int, Hashable] = (-1, None)
         self._smaller, self._smaller_until = 0, 0.0
-        self._failures, self._said, self._log_again = 0, False, 0.0
+        self._said, self._log_again = False, 0.0
 
     async def run(self) -> None:
         """Look again and again and write what is due. Only a cancellation ends it."""
@@ -115,24 +103,31 @@ class Annotator:
 
     async def step(self) -> None:
         """Look once."""
-        snapshot, now = self._snapshot(), self._clock()
-        revision, status = self._seen
-        if revision != snapshot.revision:
-            revision, status = snapshot.revision, (run_status(snapshot), snapshot.phase)
-            self._seen = revision, status
+        snapshot, now = self._context.store.snapshot(), self._clock()
+        revision, status = snapshot.revision, (run_status(snapshot), snapshot.phase)
         if now < self._cadence.due(revision, status, now):
             return
         # Making 192 KiB of JSON would hold up the event loop, too.
         done, errors = await asyncio.to_thread(self._write, snapshot)
         now = self._clock()
-        for error in errors:
-            self._on_failure(error.failure if isinstance(error, KubeError) else "error")
+        self._context.metrics.count("annotation_failures", len(errors))
         if done:
+            if self._said:
+                self._context.log.info(
+                    "The status annotation can be written again", failures=self._cadence.failures
+                )
+            self._said = False
             self._cadence.written(revision, status, now)
-            self._recovered()
-        else:
-            self._cadence.failed(status, now, getattr(errors[-1], "retry_after", None))
-            self._failed(errors[-1], now)
+            return
+        self._cadence.failed(status, now, getattr(errors[-1], "retry_after", None))
+        if now >= self._log_again:
+            self._said, self._log_again = True, now + QUIET
+            self._context.log.warning(
+                "The status annotation could not be written",
+                pod=self._name,
+                error=errors[-1],
+                failures=self._cadence.failures,
+            )
 
     def _write(self, snapshot: Snapshot) -> tuple[bool, list[Exception]]:
         """Say whether it is written, and what went wrong on the way."""
@@ -162,7 +157,9 @@ class Annotator:
         before = None
         for tier in range(self._smaller, len(SHARES)):
             budget = BUDGET // SHARES[tier]
-            values = annotations(snapshot, strict=self._strict, budget=budget)
+            values = annotations(
+                snapshot, strict=self._context.settings.status_values == "strict", budget=budget
+            )
             if values == before:
                 continue
             before = values
@@ -177,19 +174,3 @@ class Annotator:
                 self._smaller, self._smaller_until = tier, self._clock() + REPAIR
             return True
         return False
-
-    def _failed(self, error: Exception, now: float) -> None:
-        self._failures += 1
-        if now >= self._log_again:
-            self._said, self._log_again = True, now + QUIET
-            log.get().warning(
-                "The status annotation could not be written",
-                pod=self._name,
-                error=error,
-                failures=self._failures,
-            )
-
-    def _recovered(self) -> None:
-        if self._said:
-            log.get().info("The status annotation can be written again", failures=self._failures)
-        self._failures, self._said = 0, False

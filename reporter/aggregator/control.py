@@ -7,121 +7,94 @@ failed is tried again by a later one. Sockets, requests and the clock's hands ar
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING
 
+from reporter.aggregator.context import Context
 from reporter.aggregator.entry_log import EntryLog
+from reporter.aggregator.intake import Uploads
+from reporter.aggregator.server.listener import Listener
 from reporter.aggregator.sweep import Silence
+from reporter.aggregator.tarball.finish import Finish
 from reporter.aggregator.tarball.package import BodiesLost, Interrupted, PackageFailed
-from reporter.common import log
 from reporter.common.log import RateLimitedLog
-from reporter.ledger import Store, StoreError
-from reporter.run.clock import RunClock
+from reporter.ledger import StoreError
 from reporter.run.entry import may_close
 from reporter.run.heartbeats import LATE
-from reporter.run.plan import Key, Plan
-from reporter.run.state import Phase, Snapshot, Tar, judging, run_status, still_open
+from reporter.run.state import Phase, Tar, judging, run_status, still_open
 
+if TYPE_CHECKING:
+    from reporter.aggregator.tarball.upload import TarballUploader
+    from reporter.launch.launcher import Launcher
+
+_TICK = 1.0  # seconds between looks at the run
+_PACE = 0.25  # between looks that changes ask for: a busy run changes all the time
+_SHARE = 10.0  # times as long as a look takes is the pause after it, if that is less
 _ALIVE_EVERY = 5.0  # seconds between two signs of life on the disk
 _FIRST_DELAY, _LONGEST_DELAY = 1.0, 300.0  # seconds between two tries to pack
 _DAMAGED = "the stored result is missing or does not match its SHA-256"
 
 
-class Packing(Protocol):
-    """What control wants of the files behind the rows."""
-
-    async def package(self, snapshot: Snapshot) -> Tar:
-        """Make the tarball, durable on return. Raises PackageFailed, BodiesLost among them."""
-
-    async def clear(self, snapshot: Snapshot) -> None:
-        """Remove what the tarball has made superfluous. Raises OSError."""
-
-
-class Uploading(Protocol):
-    """What control wants of the upload of the tarball."""
-
-    async def foresee(self, store: Store) -> None:
-        """Note what is wrong with it already while results come in. Raises StoreError."""
-
-    async def begin(self, store: Store, tar: Tar) -> None:
-        """Note that there is a tarball to be uploaded. Raises StoreError."""
-
-    async def drop(self, store: Store) -> None:
-        """Note that there will be none. Raises StoreError."""
-
-    async def over(self, store: Store) -> bool:
-        """Do what is due, and say whether the upload has ended. Raises StoreError."""
-
-
-@dataclass(frozen=True, slots=True)
-class Timing:
-    """Seconds: how long a fresh error of ours is held open, and when silence is a failure.
-
-    `heartbeat_interval` is what workers are asked for; three missing ones make them stale. Packing
-    that has failed for `package_give_up` is given up.
-    """
-
-    hold: float = 20.0
-    heartbeat_interval: float = 15.0
-    heartbeat_timeout: float = 120.0
-    package_give_up: float = 3_600.0
-
-
 class Control:
-    """Carries one run through its phases.
+    """Carries one run through its phases, with what makes the tarball from its results.
 
-    `holding` gives the keys that have an upload for which the run stays open, `excused` those whose
-    retry windows stay open as well, `queued` those whose deadlines do; `full` the seconds in which
-    workers found no place to be heard, in all so far. `removed` says whether a launcher has removed
-    what it launched: the run closes then at the earliest. `None`: nobody launches, and clocks begin
-    with the group's turn. `upload` uploads the tarball, where that is asked for. `count` counts by
-    a metric's name. `now` is the clock of the run.
+    `uploads` are those that are here, `workers` is what they come by. With a `launcher` the run
+    closes at the earliest when that has removed what it launched; without, clocks begin with the
+    group's turn. `upload` uploads the tarball, where that is asked for.
     """
 
     def __init__(
         self,
-        store: Store,
-        results: Packing,
+        context: Context,
+        results: Finish,
+        uploads: Uploads,
+        workers: Listener,
         *,
-        plan: Plan,
-        timing: Timing,
-        holding: Callable[[], Collection[Key]],
-        excused: Callable[[], Collection[Key]] = tuple,
-        queued: Callable[[], Collection[Key]] = tuple,
-        full: Callable[[], float] = float,
-        removed: Callable[[], bool] | None = None,
-        upload: Uploading | None = None,
-        count: Callable[[str], None],
-        now: RunClock,
+        launcher: Launcher | None = None,
+        upload: TarballUploader | None = None,
     ) -> None:
-        self._store, self._results, self._plan, self._timing = store, results, plan, timing
-        self._holding, self._excused, self._queued = holding, excused, queued
-        self._count = count
-        self._removed, self._upload = removed, upload
-        self._clock, self._now = now.clock, now
-        self._silence = Silence(store, timing.heartbeat_timeout, timing.heartbeat_interval, full)
+        self._context, self._store = context, context.store
+        self._clock, self._now, self._log = context.clock, context.now, context.log
+        self._results, self._uploads = results, uploads
+        self._launcher, self._upload = launcher, upload
+        self._silence = Silence(self._store, context.rhythm, lambda: workers.full_seconds)
+        self._entry_log = EntryLog(self._store.snapshot(), self._store.changes, self._clock)
+        self._rate_limited = RateLimitedLog()
         self._launched: set[str] = set()
         self._looked: float | None = None
         self._back = -math.inf  # since when workers can reach us
         self._told_alive = 0.0
-        self._rate_limited = RateLimitedLog()
-        self._log = log.get()
-        self._entry_log = EntryLog(store.snapshot(), store.changes, now.clock)
         self._tar: Tar | None = None
-        self._failure: tuple[str, float] | None = None  # why and when, not yet written down
         self._next_try, self._delay = -math.inf, _FIRST_DELAY
         self._cleared = False
+        self.changed = asyncio.Event()
+        """Set when there is something to look at."""
         self.closed_at: float | None = None
         """Monotonic time since which this process has answered for a closed run."""
+
+    async def run(self) -> None:
+        """Tick when something has changed, and once a second, until cancelled."""
+        unsubscribe = self._store.subscribe(self.changed.set)
+        try:
+            while True:
+                self.changed.clear()
+                began = self._clock()
+                await self.tick()
+                pause = min(_PACE, _SHARE * (self._clock() - began))
+                await asyncio.sleep(pause)
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(_TICK - pause):
+                        await self.changed.wait()
+        finally:
+            unsubscribe()
 
     async def tick(self) -> None:
         """Do what is due now."""
         try:
             if self._store.phase is Phase.RUNNING:
                 await self._resume()
-                if self._removed is None:
+                if self._launcher is None:
                     await self._launch()
                 await self._sweep()
                 if self._upload is not None:
@@ -166,8 +139,8 @@ class Control:
 
         Without a launcher a group counts as launched when the ones before it are through.
         """
-        for order in sorted({plugin.order for plugin in self._plan.plugins}):
-            group = [plugin for plugin in self._plan.plugins if plugin.order == order]
+        for order in sorted({plugin.order for plugin in self._context.plan.plugins}):
+            group = [plugin for plugin in self._context.plan.plugins if plugin.order == order]
             for plugin in group:
                 if plugin.name not in self._launched:
                     await self._store.launch(plugin.name, at=self._now())
@@ -177,7 +150,7 @@ class Control:
 
     async def _sweep(self) -> None:
         # First, as who is silent as well has the cause that people know.
-        await self._store.give_up_due(self._now(), self._excused(), self._queued())
+        await self._store.give_up_due(self._now(), self._uploads.excused, self._uploads.queued)
         mono = self._clock()
         if self._silence.due(mono):
             await self._store.mark_all_failed(self._silence.look(self._now(), mono))
@@ -186,7 +159,7 @@ class Control:
     async def _conclude(self) -> None:
         """Take every step towards the end of the run that can be taken."""
         if self._store.phase is Phase.RUNNING:
-            if self._removed is not None and not self._removed():
+            if self._launcher is not None and not self._launcher.through:
                 return
             snapshot = self._store.snapshot()
             if (
@@ -195,8 +168,8 @@ class Control:
                 or not may_close(
                     snapshot.entries.values(),
                     self._now(),
-                    hold=self._timing.hold,
-                    reading=self._holding(),
+                    hold=self._context.settings.hold_seconds,
+                    reading=self._uploads.holding,
                     back=self._back,
                 )
             ):
@@ -226,14 +199,14 @@ class Control:
                 return  # the next process makes it
             except BodiesLost as error:
                 for key in error.keys:
-                    self._count("lost_results")
+                    self._context.metrics.count("lost_results")
                     await self._store.lose(key, _DAMAGED, at=self._now())
                 return  # the next tick packs the rest
             except PackageFailed as error:
-                self._put_off(str(error))
+                await self._put_off(str(error))
         if self._tar is None:
-            await self._explain()
-        elif self._upload is None:
+            return
+        if self._upload is None:
             await self._close(self._tar)
         else:
             await self._upload.begin(self._store, self._tar)
@@ -248,9 +221,10 @@ class Control:
             bytes=tar.size,
         )
 
-    def _put_off(self, why: str) -> None:
-        self._failure = why, self._now()
-        self._count("package_failures")
+    async def _put_off(self, why: str) -> None:
+        """Write down why there is no tarball, and after a long time that there will be none."""
+        at = self._now()
+        self._context.metrics.count("package_failures")
         self._log.error(
             "Packing failed; all received results are kept",
             error=why,
@@ -258,14 +232,8 @@ class Control:
         )
         self._next_try = self._clock() + self._delay
         self._delay = min(2 * self._delay, _LONGEST_DELAY)
-
-    async def _explain(self) -> None:
-        """Write down why there is no tarball, and after a long time that there will be none."""
-        if self._failure is None:
-            return
-        why, at = self._failure
         since = await self._store.packing_failed(why, at=at)
-        if at - since >= self._timing.package_give_up:
+        if at - since >= self._context.settings.package_give_up_seconds:
             if self._upload is not None:
                 await self._upload.drop(self._store)
             await self._store.advance_run(Phase.CLOSED, error=why)
@@ -274,7 +242,6 @@ class Control:
                 error=why,
                 seconds=round(at - since),
             )
-        self._failure = None
 
     async def _clear(self) -> None:
         self._cleared = True

@@ -8,22 +8,20 @@ import contextlib
 import errno
 from typing import Final
 
+from reporter.aggregator.context import Context
 from reporter.common import log
 from reporter.common.text import clean
-from reporter.ledger import Store, StoreError
-from reporter.ledger.blobs import BlobStore
+from reporter.ledger import StoreError
 from reporter.ledger.documents import KeptDocuments
-from reporter.ledger.layout import Layout
 from reporter.results.child import Judgement, Task
-from reporter.results.process import USED_UP, Budget, Judge, JudgingStopped
+from reporter.results.process import USED_UP, Budget, JudgingStopped
 from reporter.run.entry import State, unjudged
 from reporter.run.error_report import INVALID, NO_RESULTS, UNREAD
-from reporter.run.plan import Key, Plan
+from reporter.run.plan import Key
 from reporter.run.record import Record, ResultVerdict
 from reporter.run.results import ResultStatus, verdict_of
 from reporter.run.state import Snapshot, judging
 
-_AT_ONCE: Final = 2
 _TRIES: Final = 5
 _OUR_TRIES: Final = 64  # an hour
 _PAUSE: Final = 2.0  # seconds between two of them, the first ones
@@ -34,75 +32,59 @@ FAILED_TESTS: Final = "TestsFailed"
 
 
 class Judging:
-    """Judges the results of one run, each in a process of its own."""
+    """Judges the results of one run one after the other, each in a process of its own."""
 
-    def __init__(
-        self, layout: Layout, blobs: BlobStore, store: Store, plan: Plan, judge: Judge
-    ) -> None:
-        self._blobs, self._store, self._plan, self._judge = blobs, store, plan, judge
-        self._kept = KeptDocuments(layout)
-        self._changed = asyncio.Event()
-        self._budgets = {plugin.name: Budget() for plugin in plan.plugins}
-        self._at_work: dict[Key, asyncio.Task[None]] = {}
+    def __init__(self, context: Context) -> None:
+        self._store, self._plan, self._judge = context.store, context.plan, context.judge
+        self._blobs, self._kept = context.blobs, KeptDocuments(context.layout)
+        self._budgets = {plugin.name: Budget() for plugin in self._plan.plugins}
 
     async def run(self) -> None:
         """Judge until cancelled; then what is being judged is given up."""
-        unsubscribe = self._store.subscribe(self._changed.set)
+        changed = asyncio.Event()
+        unsubscribe = self._store.subscribe(changed.set)
         try:
             while True:
-                self._changed.clear()
-                self._begin(self._store.snapshot())
-                await self._changed.wait()
+                changed.clear()
+                found = self._next(self._store.snapshot())
+                if found is None:
+                    await changed.wait()
+                    continue
+                try:
+                    await self._one(*found)
+                except Exception as error:
+                    if not isinstance(error, JudgingStopped):
+                        log.get().error("Result could not be judged", error=str(error))
+                    await asyncio.sleep(_PAUSE)
         finally:
             unsubscribe()
             self._judge.stop()
-            for task in self._at_work.values():
-                task.cancel()
-
-    def _begin(self, snapshot: Snapshot) -> None:
-        """Start on what waits, as far as there is room."""
-        while judging(snapshot) and len(self._at_work) < _AT_ONCE:
-            found = self._next(snapshot)
-            if found is None:
-                return
-            key, record = found
-            task = self._at_work[key] = asyncio.create_task(self._one(key, record))
-            task.add_done_callback(self._done)
 
     def _next(self, snapshot: Snapshot) -> tuple[Key, Record] | None:
         """Return a result that waits, of the plugin that has taken the least time so far."""
+        if not judging(snapshot):
+            return None
         waiting = {
             kind.plugin
             for kind in snapshot.tally
             if kind.state is State.COMPLETE and not kind.verdict
         }
-        busy = [key.plugin for key in self._at_work]
-        plugins = (plugin for plugin in self._plan.plugins if plugin.name in waiting)
-        for plugin in sorted(
-            plugins,
-            key=lambda each: (busy.count(each.name), -self._budgets[each.name].seconds),
-        ):
-            for key in plugin.keys:
-                entry = snapshot.entries[key]
-                if entry.record is not None and unjudged(entry) and key not in self._at_work:
-                    return key, entry.record
+        plugins = [plugin for plugin in self._plan.plugins if plugin.name in waiting]
+        plugin = max(plugins, key=lambda each: self._budgets[each.name].seconds)
+        for key in plugin.keys:
+            entry = snapshot.entries[key]
+            if entry.record is not None and unjudged(entry):
+                return key, entry.record
         return None
-
-    def _done(self, task: asyncio.Task[None]) -> None:
-        self._at_work = {key: other for key, other in self._at_work.items() if other is not task}
-        if not task.cancelled() and (error := task.exception()) is not None:
-            log.get().error("Result could not be judged", error=str(error))
-        self._changed.set()
 
     async def _one(self, key: Key, record: Record) -> None:
         """Judge one result and note it."""
-        with contextlib.suppress(JudgingStopped):
-            said = verdict(await self._judgement(key, record))
-            while True:
-                with contextlib.suppress(StoreError):
-                    await self._store.judge(key, record.digest, said)
-                    return
-                await asyncio.sleep(_PAUSE)
+        said = verdict(await self._judgement(key, record))
+        while True:
+            with contextlib.suppress(StoreError):
+                await self._store.judge(key, record.digest, said)
+                return
+            await asyncio.sleep(_PAUSE)
 
     async def _judgement(self, key: Key, record: Record) -> Judgement:
         """Return what is in a result; what cannot be read in some tries is unknown.

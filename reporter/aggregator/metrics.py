@@ -1,15 +1,24 @@
-"""The aggregator's metrics.
+"""What the aggregator tells of itself: its metrics, and what its listeners see, also to the log.
 
-Events are counted by plain methods; what is the case now is given by `Now`, asked for at each
-scrape. A fact that is not known has no series. Names of the plan's plugins are the only label
-values from outside the program: scrapes need no credentials, so nodes and texts are left out.
+A fact that is not known has no series. Names of the plan's plugins are the only label values from
+outside the program: scrapes need no credentials, so nodes and texts are left out.
 """
 
+from __future__ import annotations
+
+import math
+from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 
+from prometheus_client import Gauge
+
+from reporter import __version__
+from reporter.common import log
+from reporter.common.log import RateLimitedLog
 from reporter.common.metrics import Families, Page
+from reporter.run.state import Snapshot, final, run_result_status, run_status
 
+_SHOWN = 256  # characters of what a stranger asked for; its sender may choose thousands
 ROUTES = ("results", "progress", "heartbeat", "status", "poll", "probe", "metrics", "other")
 WITH_BODIES = ("results", "progress")
 STATES = ("running", "complete", "failed", "timed_out")
@@ -17,43 +26,32 @@ TLS_FAILURES = ("certificate", "timeout", "closed", "protocol", "other")
 STATUSES = ("running", "post-processing", "complete", "failed")
 RESULTS = ("passed", "failed", "unknown")
 
-
-@dataclass(frozen=True, slots=True)
-class Now:
-    """What is the case at one moment.
-
-    `entries` counts by (plugin, state), `results` the judged ones by (plugin, verdict);
-    `result_status` is the verdict on the run, empty while there is none. `heartbeat_age` is, by
-    plugin, how many seconds ago the most silent worker was heard whose entry still runs; `expiry`
-    gives by certificate the Unix time at which it ends.
-    """
-
-    entries: Mapping[tuple[str, str], int] = field(default_factory=dict)
-    results: Mapping[tuple[str, str], int] = field(default_factory=dict)
-    heartbeat_age: Mapping[str, float] = field(default_factory=dict)
-    expiry: Mapping[str, float] = field(default_factory=dict)
-    status: str = "running"
-    result_status: str = ""
-    final: bool = False
-    revision: int = 0
-    connections: int = 0
-    uploads: int = 0
-    store_writable: bool = True
-    disk_free: int | None = None
+_COUNTERS = {
+    "store_operations": "Operations committed by the store.",
+    "lost_results": "Stored results found missing or corrupted.",
+    "annotation_failures": "Failed writes of the status annotation.",
+    "package_failures": "Failed attempts to create the tarball.",
+}
+_FACTS = {
+    "run_final": "1 once the run is over: packed, or packing it has failed.",
+    "revision": "Revision of the run status.",
+    "connections": "Open worker connections.",
+    "uploads": "Results being received.",
+    "store_writable": "1 while the store accepts writes.",
+    "disk_free_bytes": "Free disk space for results.",
+}
 
 
 class Metrics:
-    """The aggregator's metrics. Every method may be called from any thread.
+    """Counts everything, and logs what somebody should look at, once a minute each.
 
-    `now` is asked at each scrape, `dropped_logs` returns the number of log events lost so far.
+    What counts may be called from any thread. `clock` is monotonic.
     """
 
-    def __init__(
-        self, version: str, now: Callable[[], Now], dropped_logs: Callable[[], int] = lambda: 0
-    ) -> None:
-        self._now = now
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock, self._log, self._rate_limited = clock, log.get(), RateLimitedLog()
         own = self._own = Families("status_aggregator_")
-        own.daemon("aggregator", version, dropped_logs)
+        own.daemon("aggregator", __version__, log.dropped)
         self._requests = own.counter(
             "requests", "Requests answered, by status code.", "route", "code"
         )
@@ -95,18 +93,47 @@ class Metrics:
         )
         own.facts(_FACTS)
 
-    def observe_request(self, route: str, code: int, *, seconds: float, size: int = 0) -> None:
-        """Count one answered request; `size` is how many bytes of body were read."""
-        route = route if route in ROUTES else "other"
+    def request(self, route: str, code: int, seconds: float, received: int) -> None:
+        """Count an answered request; `received` is how many bytes of body were read."""
+        route = str(route)  # may be an enum's member, which shows its own name in the log
+        known = route if route in ROUTES else "other"
         with self._own.lock:
-            self._requests.labels(route, str(code)).inc()
-            self._durations.labels(route).observe(seconds)
-            if route in WITH_BODIES:
-                self._bytes.labels(route).inc(size)
+            self._requests.labels(known, str(code)).inc()
+            self._durations.labels(known).observe(seconds)
+            if known in WITH_BODIES:
+                self._bytes.labels(known).inc(received)
+        if code >= 500:
+            self._say("Request failed", about=(route, code), route=route, code=code)
 
-    def observe_tls_failure(self, reason: str) -> None:
-        """Count one handshake that failed; `reason` is one of TLS_FAILURES."""
+    def refused(self, what: str, why: str, peer: str, certificate: str) -> None:
+        """Log a worker that was refused."""
+        self._say(
+            "Request refused",
+            about=(certificate, why),
+            request=what[:_SHOWN],
+            why=why,
+            peer=peer,
+            certificate=certificate,
+        )
+
+    def tls_failure(self, reason: str, peer: str, text: str) -> None:
+        """Count a failed handshake; `reason` is one of TLS_FAILURES."""
         self._tls.labels(reason if reason in TLS_FAILURES else "other").inc()
+        self._say("TLS handshake failed", about=peer, peer=peer, reason=reason, text=text)
+
+    def unexpected(self, where: str, error: BaseException) -> None:
+        """Log what should not happen, with its trace."""
+        self._rate_limited.say(
+            self._clock(),
+            self._log.error,
+            "Unexpected error",
+            about=(where, type(error)),
+            where=where,
+            exc_info=error,
+        )
+
+    def _say(self, event: str, *, about: object, **fields: object) -> None:
+        self._rate_limited.say(self._clock(), self._log.warning, event, about=about, **fields)
 
     def observe_commit(self, seconds: float, operations: int) -> None:
         """Count one transaction of the store and the operations in it."""
@@ -118,45 +145,57 @@ class Metrics:
         """Count what has no labels: `lost_results`, `annotation_failures`, ..."""
         self._counts[name].inc(by)
 
-    def render(self, accept: str = "") -> Page:
-        """Render all series in the format that the `Accept` header prefers."""
+    def render(
+        self,
+        accept: str,
+        snapshot: Snapshot,
+        *,
+        mono: float,
+        expires_at: float,
+        **facts: float | None,
+    ) -> Page:
+        """Render all series in the format that the `Accept` header prefers.
+
+        `mono` is monotonic, `expires_at` Unix time; `facts` are the other gauges without a label.
+        """
+        over = final(snapshot)
         with self._own.lock:
-            now = self._now()
-            self._show(now)
-            return Page(*self._own.render(accept), now.final)
+            self._show(snapshot)
+            _only(self._ages, _ages(snapshot, mono))
+            _only(self._expiry, {"run": expires_at})
+            self._own.know(run_final=over, revision=snapshot.revision, **facts)
+            return Page(*self._own.render(accept), over)
 
-    def _show(self, now: Now) -> None:
-        plugins = sorted({plugin for plugin, _ in now.entries})
+    def _show(self, snapshot: Snapshot) -> None:
+        entries: Counter[tuple[str, str]] = Counter()
+        judged: Counter[tuple[str, str]] = Counter()
+        for kind, many in snapshot.tally.items():
+            entries[kind.plugin, str(kind.state)] += many
+            judged[kind.plugin, kind.verdict or ""] += many
+        status, verdict = str(run_status(snapshot)), run_result_status(snapshot)
         for name in STATUSES:
-            self._status.labels(name).set(name == now.status)
+            self._status.labels(name).set(name == status)
         for name in RESULTS:
-            self._verdict.labels(name).set(name == now.result_status)
-        self._entries.clear()
-        self._results.clear()
-        for plugin in plugins:
+            self._verdict.labels(name).set(name == verdict)
+        for plugin in snapshot.plan.plugins:
             for state in STATES:
-                self._entries.labels(plugin, state).set(now.entries.get((plugin, state), 0))
+                self._entries.labels(plugin.name, state).set(entries[plugin.name, state])
             for name in RESULTS:
-                self._results.labels(plugin, name).set(now.results.get((plugin, name), 0))
-        for family, shown in ((self._ages, now.heartbeat_age), (self._expiry, now.expiry)):
-            family.clear()
-            for label, value in shown.items():
-                family.labels(label).set(value)
-        self._own.know(**{name: getattr(now, _FIELDS.get(name, name)) for name in _FACTS})
+                self._results.labels(plugin.name, name).set(judged[plugin.name, name])
 
 
-_COUNTERS = {
-    "store_operations": "Operations committed by the store.",
-    "lost_results": "Stored results found missing or corrupted.",
-    "annotation_failures": "Failed writes of the status annotation.",
-    "package_failures": "Failed attempts to create the tarball.",
-}
-_FACTS = {
-    "run_final": "1 once the run is over: packed, or packing it has failed.",
-    "revision": "Revision of the run status.",
-    "connections": "Open worker connections.",
-    "uploads": "Results being received.",
-    "store_writable": "1 while the store accepts writes.",
-    "disk_free_bytes": "Free disk space for results.",
-}
-_FIELDS = {"run_final": "final", "disk_free_bytes": "disk_free"}
+def _only(family: Gauge, values: Mapping[str, float]) -> None:
+    family.clear()
+    for label, value in values.items():
+        family.labels(label).set(value)
+
+
+def _ages(snapshot: Snapshot, mono: float) -> dict[str, float]:
+    """Return by plugin the age of the most silent worker that is awaited and was heard once."""
+    oldest: dict[str, float] = {}
+    for key, beat in snapshot.beats.items():
+        heard = mono if beat.heard_at is None else beat.heard_at
+        # Compared first: of many workers nearly all are not the one.
+        if heard < oldest.get(key.plugin, math.inf) and not snapshot.entries[key].terminal:
+            oldest[key.plugin] = heard
+    return {plugin: max(0.0, mono - heard) for plugin, heard in oldest.items()}

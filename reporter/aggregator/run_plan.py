@@ -8,9 +8,10 @@ from pathlib import Path
 
 from reporter.aggregator.settings import Settings
 from reporter.common import log
+from reporter.common.private_file import write_private
 from reporter.errors import MissingFile, SettingsError
 from reporter.run.plan import Plan, PlanError, parse_plan
-from reporter.run.spec import Launch, read_launch
+from reporter.run.spec import Launch, encode_launch, read_launch
 
 _LARGEST = 64 * 2**20
 
@@ -84,6 +85,17 @@ def launch_of(chosen: Settings, plan: Plan) -> Launch | None:
     if missing:
         raise SettingsError([f"{path}: plugin {name} of the plan is missing" for name in missing])
     return launch
+
+
+def keep_launch(launch: Launch, path: Path) -> None:
+    """Keep what is launched beside the run's plan, for a start without its file.
+
+    Blocks, for a thread. Raises OSError.
+    """
+    document = encode_launch(launch).encode()
+    # A full disk must not keep a run from going on.
+    if not path.exists() or path.read_bytes() != document:
+        write_private(path, document)
 
 
 def _read_launch(path: Path, state: Path) -> bytes:

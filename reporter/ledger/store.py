@@ -329,10 +329,6 @@ class Store:
         """Make all ages smaller by `seconds`, in which this process was paused until `now`."""
         self._view.shift_beats(seconds, now)
 
-    def listen(self, callback: Callable[[Key], None]) -> None:
-        """Have `callback` called with each key that is heard, at once; the last to ask is told."""
-        self._view.listener = callback
-
     # -- the run ---------------------------------------------------------------------------------
 
     async def begin_launching(self) -> None:

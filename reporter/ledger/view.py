@@ -42,8 +42,6 @@ class View:
         self.unwritten_beats: dict[Key, None] = {}
         self.unwritten_pods: set[Key] | None = None
         """The entries whose Pods are shown differently, if anything of the launcher is."""
-        self.listener: Callable[[Key], None] | None = None
-        """Is told who is heard."""
         self._now, self._offset = now, now() - now.clock()
         self._progress: dict[Key, StoredProgress] = {}
         self._sizes: dict[Key, int] = {}
@@ -137,8 +135,6 @@ class View:
         self._beats[key] = note(self._beats.get(key) or Beat(), mono)
         self.unwritten_beats[key] = None
         self._forget("beats")
-        if self.listener is not None:
-            self.listener(key)
 
     def shift_beats(self, seconds: float, now: float) -> None:
         """Let the last `seconds` not count."""

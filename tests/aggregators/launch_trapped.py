@@ -23,7 +23,7 @@ from reporter.common.lifecycle import install
 
 stop = install()
 
-from reporter.aggregator import assembly, limits  # noqa: E402
+from reporter.aggregator import context, limits  # noqa: E402
 from reporter.aggregator.main import main  # noqa: E402
 from reporter.ledger import Store  # noqa: E402
 
@@ -101,10 +101,8 @@ class TrappedStore(Store):
         return snapshot
 
 
-assert assembly.Store is Store
-assembly.Store = partial(TrappedStore, connect=partial(sqlite3.connect, factory=Connection))  # type: ignore[misc,assignment]
-assembly.BlobStore = partial(assembly.BlobStore, step=step)  # type: ignore[misc,assignment]
-assembly.Intake = partial(assembly.Intake, step=step)  # type: ignore[misc,assignment]
-assembly.Finish = partial(assembly.Finish, step=step)  # type: ignore[misc,assignment]
+assert context.Store is Store
+context.Store = partial(TrappedStore, connect=partial(sqlite3.connect, factory=Connection))  # type: ignore[misc,assignment]
+context.Context = partial(context.Context, step=step)  # type: ignore[misc,assignment]
 vars(limits).update(json.loads(sys.argv[2]))
 sys.exit(main(sys.argv[3:], os.environ, stop))

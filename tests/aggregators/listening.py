@@ -5,14 +5,7 @@ from typing import Any
 from unittest.mock import patch
 
 from reporter.aggregator import limits
-from reporter.aggregator.api import Listener
-from reporter.aggregator.limit_settings import Limits
-from reporter.aggregator.server.listener import Handler
-
-
-def limited(**settings: Any) -> Limits:
-    """The aggregator's settings of limits but for these."""
-    return Limits.model_construct(**settings)
+from reporter.aggregator.server.listener import Handler, Listener
 
 
 def constants(**values: float) -> AbstractContextManager[Any]:

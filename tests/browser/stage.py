@@ -11,22 +11,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from reporter.aggregator.api import Audience, Shown, StatusApp
+from reporter.aggregator.api.status_app import StatusApp
+from reporter.aggregator.context import Context
+from reporter.aggregator.health import Health
 from reporter.aggregator.intake import Intake
 from reporter.aggregator.judging import Judging
-from reporter.common.metrics import Page
-from reporter.ledger.blobs import BlobStore
-from reporter.ledger.layout import Layout
-from reporter.results.process import Judge
 from reporter.run.plan import Key, parse_plan
 from reporter.run.progress import Progress
 from reporter.run.record import Cause, Failure, Rank, Record
 from reporter.run.state import LauncherState, PodState, Step
 from reporter.run.upload import Meta
-from tests.aggregators.listening import limited, listening
+from tests.aggregators.contexts import context
+from tests.aggregators.listening import listening
 from tests.aggregators.stores import QuickStore
 from tests.browser.webdriver import Browser
-from tests.integration.aggregator.api.test_files import Sender
+from tests.integration.aggregator.intake.scene import Sending, pieces
 
 T = TypeVar("T")
 BOUND = 60.0
@@ -36,10 +35,13 @@ LINK = "document.querySelector('#link-text').textContent"
 
 
 @dataclass
-class _Quiet:
+class _Quiet(Health):
     """An observer and a health of which nobody asks anything."""
 
-    alive: bool = True
+    alive = True
+
+    def __init__(self) -> None:
+        return
 
     def checks(self) -> dict[str, str | None]:
         return {}
@@ -86,15 +88,10 @@ class Stage:
     async def _start(self) -> None:
         await self.store.open_run(self._plan, now=time.time())
         quiet = _Quiet()
-        shown = None if self._folder is None else await self._start_judging(self._folder)
-        self._app = StatusApp(
-            self.store,
-            quiet,
-            lambda accept: Page(b"", "text/plain", False),
-            Audience.LOCAL,
-            quiet,
-            shown=shown,
-        )
+        shared = context(self._plan, self._folder, store=self.store, observer=quiet)
+        if self._folder is not None:
+            await self._start_judging(shared)
+        self._app = StatusApp(shared, quiet)
         self._listener = listening(self._app, quiet)
         host, port = await self._listener.start()
         self.url = f"http://{host}:{port}/"
@@ -108,15 +105,11 @@ class Stage:
             await self._intake.close()
         await self.store.close()
 
-    async def _start_judging(self, folder: Path) -> Shown:
-        layout, judge = Layout(folder / "state", folder / "output"), Judge()
-        layout.prepare()
-        blobs = BlobStore(layout)
-        self._intake = Intake(layout, blobs, self.store, limited(disk_reserve_bytes=0), self._plan)
+    async def _start_judging(self, shared: Context) -> None:
+        shared.layout.prepare()
+        self._intake = Intake(shared)
         await self._intake.recover(self.store.snapshot())
-        judging = Judging(layout, blobs, self.store, self._plan, judge)
-        self._judging = asyncio.create_task(judging.run())
-        return Shown(layout)
+        self._judging = asyncio.create_task(Judging(shared).run())
 
     # -- what happens ----------------------------------------------------------------------------
 
@@ -161,7 +154,7 @@ class Stage:
                     judged.set()
 
             unsubscribe = self.store.subscribe(look)
-            await self._intake.take(key, meta, Sender(body))
+            await self._intake.take(key, meta, Sending(pieces(body)))
             look()
             await judged.wait()
             unsubscribe()

@@ -88,7 +88,7 @@ def tarball(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 (f"{number:02}.{suffix}", report(key.plugin, chance)) for number in range(FILES)
             ]
             await here.put(key, packed(*files), ARCHIVE)
-        async with judging(here, PLAN):
+        async with judging(here):
             await judged(here, *(Key(key.plugin, key.node) for key in PLAN.keys))
         await here.store.advance_run(Phase.POST_PROCESSING)
         await here.finish.package(here.store.snapshot())

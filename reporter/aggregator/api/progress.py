@@ -13,11 +13,12 @@ from aiohttp import web
 from multidict import istr
 
 from reporter.aggregator import limits
+from reporter.aggregator.context import Context
 from reporter.aggregator.server import answers
 from reporter.aggregator.server.answers import Answer
 from reporter.aggregator.server.body import Body
 from reporter.errors import InvalidPayload
-from reporter.ledger import ProgressTaken, Store, StoreError
+from reporter.ledger import ProgressTaken, StoreError
 from reporter.run.plan import Key
 from reporter.run.progress import Progress, parse_progress, parse_update_id
 from reporter.run.progress_pieces import AT_ONCE, parse_in_pieces
@@ -28,33 +29,21 @@ PROGRESS_BODY = 1024 * 1024  # bytes; the same bound as in Sonobuoy's relay
 _LARGE_AT_ONCE = 8  # larger ones in memory
 _PIECE = 0.002  # seconds between two turns of the others
 _MOST_PIECES = 32_768  # of one body; twice as many as a mebibyte of long texts has
-_FREE_SPACE = 1.0  # seconds for which it is believed
+_TOO_LARGE = f"exceeds {PROGRESS_BODY} bytes"
 _SOON = (answers.retry_later(1),)
 _ID = istr("Progress-Id")
 
 
-class _TooManyParts(Exception):
-    """A body of lists in lists or of names without end: seconds of work for its reader."""
+class _TooMuch(Exception):
+    """A body that is too large, or has lists in lists or names without end: seconds of work."""
 
 
 class ProgressUpdates:
-    """Takes updates into the store.
+    """Takes updates into the store; `free_for` says whether so many bytes fit on the disk."""
 
-    `free_for` says whether so many bytes fit on the disk, `clock` is monotonic, `now` gives the
-    run's time.
-    """
-
-    def __init__(
-        self,
-        store: Store,
-        free_for: Callable[[int], bool],
-        *,
-        clock: Callable[[], float],
-        now: Callable[[], float],
-    ) -> None:
-        self._store, self._free_for = store, free_for
-        self._clock, self._now = clock, now
-        self._free, self._looked = True, -_FREE_SPACE
+    def __init__(self, context: Context, free_for: Callable[[int], bool]) -> None:
+        self._store, self._free_for = context.store, free_for
+        self._now = context.now
         self._large = asyncio.Semaphore(_LARGE_AT_ONCE)
         self._parsing = asyncio.Lock()  # all of them have one turn together
         self._present: Counter[Key] = Counter()
@@ -68,44 +57,40 @@ class ProgressUpdates:
             return _closed(subject)
         whole = content.is_eof()  # most updates have come with their head
         if not whole and (request.content_length or 0) > PROGRESS_BODY:
-            return _too_large(subject)
+            return answers.text(413, f"{subject} {_TOO_LARGE}")
         if not store.writable or self._present[key] > limits.PROGRESS_WAITING:
             return _later(subject, "not now")
-        if not self._room():
+        if not self._free_for(PROGRESS_BODY):
             return answers.text(507, f"{subject}: not enough disk space")
         self._present[key] += 1
         try:
             if whole:
-                update: Progress | None = await self._parse(content.read_nowait())
+                update = await self._parse(content.read_nowait())
             elif (request.content_length or PROGRESS_BODY) <= AT_ONCE:
-                update = await self._receive(request, heard)
+                update = await self._parse(await _read(request, heard))
             elif await self._turn(request, heard):
                 try:
-                    update = await self._receive(request, heard)
+                    update = await self._parse(await _read(request, heard))
                 finally:
                     self._large.release()
             else:
                 return _later(subject, "too many large updates")
-            if update is None:
-                return _too_large(subject)
-            return await self._take(request, key, subject, update)
-        except _TooManyParts:
-            return answers.text(413, f"{subject} has too many parts")
+            header = request.headers.get(_ID)
+            sender = None if header is None else parse_update_id(header)
+            taken = await store.record_progress(key, update, sender, at=self._now())
+        except _TooMuch as error:
+            return answers.text(413, f"{subject} {error}")
         except InvalidPayload as error:
             return answers.text(400, f"invalid progress update: {error}")
         except UploadEnded as error:
             if error.ended.outcome is UploadOutcome.STALLED:
                 return answers.text(503, f"{subject}: stalled", close=True)
             return answers.text(400, f"{subject}: incomplete", close=True)
+        except StoreError as error:
+            return _later(subject, str(error))
         finally:
             self._present[key] -= 1
-
-    def _room(self) -> bool:
-        """Say whether the disk has room left for what everybody may write until the next look."""
-        now = self._clock()
-        if now >= self._looked + _FREE_SPACE:
-            self._free, self._looked = self._free_for(PROGRESS_BODY), now
-        return self._free
+        return _closed(subject) if taken is ProgressTaken.CLOSED else answers.EMPTY
 
     async def _turn(self, request: web.BaseRequest, heard: Callable[[], None]) -> bool:
         """Wait for a slot, the body left with its sender."""
@@ -116,13 +101,6 @@ class ProgressUpdates:
                     return await self._large.acquire()
             except TimeoutError:
                 return False
-
-    async def _receive(
-        self, request: web.BaseRequest, heard: Callable[[], None]
-    ) -> Progress | None:
-        """Return the update of a body that is still to come, or nothing when it is too large."""
-        data = await self._read(request, heard)
-        return None if data is None else await self._parse(data)
 
     async def _parse(self, data: bytes) -> Progress:
         if len(data) <= AT_ONCE:
@@ -138,37 +116,22 @@ class ProgressUpdates:
                 if time.perf_counter() >= turn:
                     await asyncio.sleep(0)
                     turn = time.perf_counter() + _PIECE
-            raise _TooManyParts
+            raise _TooMuch("has too many parts")
 
-    async def _read(self, request: web.BaseRequest, heard: Callable[[], None]) -> bytes | None:
-        """Return the body, or nothing when it is too large."""
-        pieces, size = [], 0
-        with Body(request, heard).sending() as body:
-            async for piece in body:
-                pieces.append(piece)
-                size += len(piece)
-                if size > PROGRESS_BODY:
-                    return None
-        return b"".join(pieces)
 
-    async def _take(
-        self, request: web.BaseRequest, key: Key, subject: str, update: Progress
-    ) -> Answer:
-        header = request.headers.get(_ID)
-        sender = None if header is None else parse_update_id(header)
-        try:
-            taken = await self._store.record_progress(key, update, sender, at=self._now())
-        except StoreError as error:
-            return _later(subject, str(error))
-        return _closed(subject) if taken is ProgressTaken.CLOSED else answers.EMPTY
+async def _read(request: web.BaseRequest, heard: Callable[[], None]) -> bytes:
+    pieces, size = [], 0
+    with Body(request, heard).sending() as body:
+        async for piece in body:
+            pieces.append(piece)
+            size += len(piece)
+            if size > PROGRESS_BODY:
+                raise _TooMuch(_TOO_LARGE)
+    return b"".join(pieces)
 
 
 def _closed(subject: str) -> Answer:
     return answers.text(410, f"run is closed; {subject} not accepted")
-
-
-def _too_large(subject: str) -> Answer:
-    return answers.text(413, f"{subject} exceeds {PROGRESS_BODY} bytes")
 
 
 def _later(subject: str, reason: str) -> Answer:

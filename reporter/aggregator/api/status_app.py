@@ -1,121 +1,74 @@
 """What the status listener serves: probes and metrics for anyone, run data for its audience."""
 
-import asyncio
-import gzip
-import math
-import time
-from collections.abc import Callable, Mapping
-from typing import Protocol
-from weakref import WeakSet
+from __future__ import annotations
+
+from typing import Final
 
 from aiohttp import web
 
 from reporter.aggregator.api import page
-from reporter.aggregator.api.audience import Audience
-from reporter.aggregator.api.details import Shown, asked_for
-from reporter.aggregator.api.encoded import Moment, encode
-from reporter.aggregator.api.files import CONFIRMED, UNREADABLE, File, ResultFiles
-from reporter.aggregator.api.part import Part, read_part
-from reporter.aggregator.api.readers import Ledger, Readers
+from reporter.aggregator.api.files import UNREADABLE, File, Results
+from reporter.aggregator.api.readers import Readers, json_of, unchanged
+from reporter.aggregator.api.status_document import read_part
+from reporter.aggregator.context import Context
+from reporter.aggregator.health import Health
 from reporter.aggregator.server import answers
 from reporter.aggregator.server.answers import Answer
-from reporter.aggregator.server.connection import Connection
-from reporter.aggregator.server.observer import Observer
-from reporter.common.metrics import Page
-from reporter.ledger import StoreError
-from reporter.run.heartbeats import INTERVAL
 from reporter.run.plan import Key
-from reporter.run.state import final
-from reporter.run.status import entry_document
 from reporter.run.target import path_of, segment
 
-_ALLOWED = ("GET", "HEAD")
-_NOT_ALLOWED = Answer(405, b"", (("Allow", ", ".join(_ALLOWED)),))
-_ONLY_POST = Answer(405, b"", (("Allow", "POST"),))
-_NOT_NOTED = answers.text(
-    503, "the confirmation cannot be stored, try again", (answers.retry_later(2),)
-)
-_FORBIDDEN = answers.text(
+_ALLOWED: Final = ("GET", "HEAD")
+_NOT_ALLOWED: Final = Answer(405, b"", (("Allow", ", ".join(_ALLOWED)),))
+_ONLY_POST: Final = Answer(405, b"", (("Allow", "POST"),))
+_FORBIDDEN: Final = answers.text(
     403,
     "run data is served only to local clients, or to clients with a trusted certificate if client "
     "certificates are enabled",
 )
-_RUN_DATA = frozenset({"/status", "/results", *page.PATHS})
-_OF_A_KEY = ("/status/", "/results/")
-_PROBES = ("/livez", "/healthz", "/readyz")
-_OVER = Answer(204)
-_BUSY = answers.text(
-    503, "too many large responses are being read slowly", (answers.retry_later(5),)
+_ALIVE: Final = answers.text(200, "ok")
+_NOT_YET: Final = answers.text(
+    503, "[-]start: the run is being opened\nnot ready", (answers.retry_later(1),)
 )
-_SHARED = 64  # answers that are kept for other readers of the same revision
-_AGE, _LARGE_AGE, _FULL_AGE = 1.0, 10.0, 30.0  # seconds for which they are
-_LARGE = 2**20  # bytes
-_WHOLE = Part()
-_ROOM = 16 * 2**20  # bytes of whole documents that are kept, or on their way to slow readers
+_PROBES: Final = ("/livez", "/healthz", "/readyz")
+_CONFIRMED: Final = "/results/retrieved"
+_RUN_DATA: Final = frozenset({"/status", "/results", *page.PATHS})
+_OF_A_KEY: Final = ("/status/", "/results/")
+_LOOPBACK_PEERS: Final = ("127.0.0.1", "::1", "::ffff:127.0.0.1")  # the last: of a dual socket
+_LOOPBACK_HOSTS: Final = ("127.0.0.1", "localhost", "[::1]")
 
 
-class Health(Protocol):
-    """What the probes ask. The answers must come at once and carry no run data."""
+class StartupGate:
+    """The handler of the status listener: a probe must not kill a long start.
 
-    @property
-    def alive(self) -> bool:
-        """Whether this process makes progress, whatever it depends on."""
+    Until the run is open it serves only that we live, afterwards what its `app` says.
+    """
 
-    def checks(self) -> Mapping[str, str | None]:
-        """Name what is needed to serve workers, each with its problem or nothing."""
+    app: StatusApp | None = None
 
-
-class Retrieved(Protocol):
-    """Who wants to know that a client has the tarball."""
-
-    async def __call__(self, *, at: float) -> None:
-        """Note it. Raises StoreError."""
+    async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Answer one request. That it is answered shows that the loop goes round."""
+        if self.app is not None:
+            return await self.app(request)
+        return _ALIVE if path_of(request.raw_path) in ("/livez", "/healthz") else _NOT_YET
 
 
 class StatusApp:
-    """The handler of the status listener.
+    """What is served of an open run."""
 
-    `metrics` gets the `Accept` header. `interval` is that of the heartbeats, `clock` the monotonic
-    clock they are measured with, `wall` gives Unix time. Without `results` there is no `/results`,
-    without `shown` nothing that is in results. `retrieved` is told when a client confirms that it
-    has the tarball.
-    """
-
-    def __init__(
-        self,
-        store: Ledger,
-        health: Health,
-        metrics: Callable[[str], Page],
-        audience: Audience,
-        observer: Observer,
-        *,
-        interval: float = INTERVAL,
-        clock: Callable[[], float] = time.monotonic,
-        wall: Callable[[], float] = time.time,
-        results: ResultFiles | None = None,
-        shown: Shown | None = None,
-        retrieved: Retrieved | None = None,
-    ) -> None:
-        self._store, self._health, self._metrics = store, health, metrics
-        self._audience, self._observer = audience, observer
-        self._interval, self._clock, self._wall = interval, clock, wall
-        self._results, self._shown = results, shown
-        self._retrieved = retrieved or _not_noted
-        self._readers = Readers(store, self._look)
-        self._made = dict[tuple[Part, bool], tuple[int, float, Answer]]()  # of that revision, then
-        self._wholes = WeakSet[Answer]()
-        self._making = asyncio.Lock()
+    def __init__(self, context: Context, health: Health) -> None:
+        self._context, self._health = context, health
+        self._readers, self._results = Readers(context), Results(context)
 
     async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer one request."""
-        began = self._clock()
+        began = self._context.clock()
         route, answer = await self._serve(request)
-        seconds = self._clock() - began
+        seconds = self._context.clock() - began
         if isinstance(answer, File) and not await answer.send(request):
             # Its bytes may have gone into the tarball since.
             _, answer = await self._serve(request)
             answer = UNREADABLE if isinstance(answer, File) else answer
-        self._observer.request(route, answer.status, seconds, request.content.total_bytes)
+        self._context.observer.request(route, answer.status, seconds, request.content.total_bytes)
         return answer
 
     def close(self) -> None:
@@ -123,17 +76,29 @@ class StatusApp:
         self._readers.close()
 
     async def _serve(self, request: web.BaseRequest) -> tuple[str, web.StreamResponse]:
+        """Return the answer, with the name of its route in the metrics."""
         path = path_of(request.raw_path)
+        wrong = None if request.method in _ALLOWED else _NOT_ALLOWED
         if path in _PROBES:
-            return "probe", self._checked(request) or self._probe(request, path)
+            return "probe", wrong or self._probe(request, path)
         if path == "/metrics":
-            return "metrics", self._checked(request) or self._scrape(request)
-        if path in _RUN_DATA or path.startswith(_OF_A_KEY):
-            return await self._run_data(request, path)
-        return "other", answers.NOT_FOUND
-
-    def _checked(self, request: web.BaseRequest) -> Answer | None:
-        return None if request.method in _ALLOWED else _NOT_ALLOWED
+            return "metrics", wrong or self._scrape(request)
+        if path not in _RUN_DATA and not path.startswith(_OF_A_KEY):
+            return "other", answers.NOT_FOUND
+        if path == _CONFIRMED:
+            wrong = None if request.method == "POST" else _ONLY_POST
+        if wrong is not None:
+            return "status", wrong
+        if not self._admits(request):
+            return "status", _FORBIDDEN
+        if path == "/status":
+            try:
+                part = read_part(_query(request), self._context.store.snapshot())
+            except ValueError as error:
+                return "status", answers.text(400, str(error))
+            route = "status" if part.since is None else "poll"
+            return route, await self._readers.part(request, part)
+        return "status", await self._one(request, path)
 
     def _probe(self, request: web.BaseRequest, path: str) -> Answer:
         if path != "/readyz":
@@ -141,8 +106,7 @@ class StatusApp:
             return answers.text(200 if live else 503, "ok" if live else "not live")
         checks = self._health.checks()
         ready = not any(checks.values())
-        query = request.raw_path.partition("?")[2]
-        if ready and "verbose" not in query.split("&"):
+        if ready and "verbose" not in _query(request).split("&"):
             return answers.text(200, "ok")
         lines = [
             f"[-]{name}: {problem}" if problem else f"[+]{name} ok"
@@ -152,156 +116,62 @@ class StatusApp:
         return answers.text(200 if ready else 503, "\n".join(lines))
 
     def _scrape(self, request: web.BaseRequest) -> Answer:
-        page = self._metrics(request.headers.get("Accept", ""))
-        return Answer(200, page.body, (("Content-Type", page.content_type),))
-
-    async def _run_data(
-        self, request: web.BaseRequest, path: str
-    ) -> tuple[str, web.StreamResponse]:
-        confirming = path == CONFIRMED
-        if refusal := _not_posted(request) if confirming else self._checked(request):
-            return "status", refusal
-        if not self._audience.admits(request):
-            return "status", _FORBIDDEN
-        if confirming:
-            return "status", await self._confirm(request)
-        if path == "/status":
-            try:
-                part = read_part(request.raw_path.partition("?")[2], self._store.snapshot())
-            except ValueError as error:
-                return "status", answers.text(400, str(error))
-            if part.since is not None:
-                return "poll", await self._poll(request, part, part.since)
-            return "status", await self._part(request, part)
-        return "status", await self._one(request, path)
+        found = self._health.scrape(request.headers.get("Accept", ""))
+        return Answer(200, found.body, (("Content-Type", found.content_type),))
 
     async def _one(self, request: web.BaseRequest, path: str) -> web.StreamResponse:
+        """Answer for what has a path of its own: the page, an entry, a result, the tarball."""
         if asset := page.answer(path, request):
             return asset
-        snapshot = self._store.snapshot()
-        if asked_for(path):
-            if self._shown is None:
-                return answers.NOT_FOUND
-            return await self._shown.answer(request, path, snapshot)
-        key = _key(path)
-        if path != "/results" and (key is None or key not in snapshot.entries):
+        if path == _CONFIRMED:
+            return await self._results.confirm(request)
+        if path == "/results":
+            return await self._results.tarball()
+        _, what, *names = path.split("/")
+        key = _key(names[:2])
+        if key is None or key not in self._context.store.snapshot().entries:
             return answers.NOT_FOUND
-        if path.startswith("/results"):
-            return await self._result(key)
-        assert key is not None
-        moment = self._look()
-        if unchanged := _unchanged(request, moment):
-            return unchanged
-        document = entry_document(
-            snapshot, key, now=moment.now, mono=moment.mono, interval=self._interval
-        )
-        return _json(encode(document), moment)
-
-    async def _result(self, key: Key | None) -> web.StreamResponse:
-        if self._results is None:
+        if what == "results" and names[2:] == ["report"]:
+            return await self._results.report(request, key)
+        if names[2:]:
             return answers.NOT_FOUND
-        if key is None:
-            return await self._results.tarball(self._store.snapshot())
-        return await self._results.one(self._store.snapshot, key)
+        if what == "results":
+            return await self._results.one(key)
+        moment = self._readers.look()
+        return unchanged(request, moment) or json_of(moment.entry(key, full=True), moment)
 
-    async def _confirm(self, request: web.BaseRequest) -> web.StreamResponse:
-        if self._results is None:
-            return answers.NOT_FOUND
-        refusal = await self._results.refuses(request, self._store.snapshot())
-        if refusal is None:
-            try:
-                await self._retrieved(at=self._wall())
-            except StoreError:
-                return _NOT_NOTED
-        return refusal or answers.EMPTY
+    def _admits(self, request: web.BaseRequest) -> bool:
+        """Say whether the sender of a request may see run data.
 
-    def _look(self) -> Moment:
-        return Moment(self._store.snapshot(), self._wall(), self._clock(), self._interval)
-
-    async def _part(self, request: web.BaseRequest, part: Part) -> Answer:
-        """Answer with the run as it is now."""
-        moment = self._look()
-        return _unchanged(request, moment) or await self._encoded(request, moment, part)
-
-    async def _poll(self, request: web.BaseRequest, part: Part, since: int) -> Answer:
-        """Answer with what is new, once there is something."""
-        assert isinstance(request.protocol, Connection)
-        moment = await self._readers.newer(since, part.wait, request.protocol.gone())
-        if final(moment.snapshot) and moment.snapshot.revision == since:
-            return _OVER
-        return await self._encoded(request, moment, part)
-
-    async def _encoded(self, request: web.BaseRequest, moment: Moment, part: Part) -> Answer:
-        """Make a part of the run's status, once for all who ask for it while nothing changes.
-
-        In a thread: with thousands of entries it takes longer than a worker should wait.
+        Peers that are exactly 127.0.0.1 or ::1, which is what `kubectl port-forward` looks like and
+        a mesh's proxy does not, and that ask for a loopback host, which a browser that was lured
+        here by DNS does not; and who has shown a client certificate that the listener's context has
+        verified.
         """
-        wanted, revision = (part, answers.takes_gzip(request)), moment.snapshot.revision
-        async with self._making:
-            old, made_at, answer = self._made.get(wanted, (-1, -math.inf, _BUSY))
-            age, large = moment.mono - made_at, len(answer.content) > _LARGE
-            # Anything ahead of the revision is news to a client that asks for the run as it is now.
-            same = old == revision and not (moment.snapshot.ahead and part.since is None)
-            fresh = same and age < (_LARGE_AGE if large else _AGE)
-            if fresh or (self._full(part) and age < _FULL_AGE):
-                return answer
-            del answer
-            shown = revision, self._readers.moment.snapshot.revision
-            self._made = {name: made for name, made in self._made.items() if made[0] in shown}
-            self._made.pop(wanted, None)
-            if self._full(part):
-                self._made.clear()  # what nobody reads any more makes room
-                if self._full(part):
-                    return _BUSY
-            since = revision if part.since is None else part.since
-            changed, heard_after = self._store.changes(since), self._readers.first_shown(since)
-            made = await asyncio.to_thread(_made, moment, *wanted, changed, heard_after)
-            if len(self._made) < _SHARED:
-                self._made[wanted] = revision, moment.mono, made
-            if part == _WHOLE:
-                self._wholes.add(made)
-            return made
-
-    def _full(self, part: Part) -> bool:
-        """Whether whole documents, kept or on their way, leave no room for another one."""
-        return part == _WHOLE and sum(len(answer.content) for answer in self._wholes) > _ROOM
+        settings, transport = self._context.settings, request.transport
+        if settings.status_scope == "any":
+            return True
+        if transport is None:
+            return False
+        if settings.status_tls_client_ca and transport.get_extra_info("peercert"):
+            return True
+        peer = transport.get_extra_info("peername")
+        return bool(peer) and peer[0] in _LOOPBACK_PEERS and _loopback(request.headers.get("Host"))
 
 
-def _not_posted(request: web.BaseRequest) -> Answer | None:
-    return None if request.method == "POST" else _ONLY_POST
+def _loopback(host: str | None) -> bool:
+    if host is None:
+        return False
+    name, colon, port = host.rpartition(":")
+    if not colon or port.endswith("]"):  # no port; the colons are the address's own
+        return host.lower() in _LOOPBACK_HOSTS
+    return name.lower() in _LOOPBACK_HOSTS and port.isascii() and (port == "" or port.isdigit())
 
 
-async def _not_noted(*, at: float) -> None:
-    """Do nothing: nobody wants to know."""
+def _query(request: web.BaseRequest) -> str:
+    return request.raw_path.partition("?")[2]
 
 
-def _made(
-    moment: Moment, part: Part, zipped: bool, changed: Mapping[Key, int], heard_after: float
-) -> Answer:
-    body = part.encode(moment, changed, heard_after)
-    return _json(gzip.compress(body, 1) if zipped else body, moment, zipped=zipped)
-
-
-def _unchanged(request: web.BaseRequest, moment: Moment) -> Answer | None:
-    """Answer a reader that knows the revision, unless there is more than that."""
-    known = not moment.snapshot.ahead and answers.matches(request, _tag(moment))
-    return answers.not_modified(_tag(moment)) if known else None
-
-
-def _tag(moment: Moment) -> str:
-    # Weak: ages and the encoding differ.
-    return f'W/"{moment.snapshot.plan.run}/{moment.snapshot.revision}"'
-
-
-def _json(body: bytes, moment: Moment, *, zipped: bool = False) -> Answer:
-    encoding = (("Content-Encoding", "gzip"),) if zipped else ()
-    more = (("ETag", _tag(moment)), ("Cache-Control", "no-cache"), ("Vary", "Accept-Encoding"))
-    return Answer(200, body, (*answers.JSON, *more, *encoding))
-
-
-def _key(path: str) -> Key | None:
-    match path.split("/"):
-        case ["", _, raw_plugin, raw_node]:
-            plugin, node = segment(raw_plugin), segment(raw_node)
-            return None if plugin is None or node is None else Key(plugin, node)
-    return None
+def _key(names: list[str]) -> Key | None:
+    plugin, node = [segment(name) for name in names] if len(names) == 2 else (None, None)
+    return None if plugin is None or node is None else Key(plugin, node)

@@ -1,27 +1,24 @@
-"""What workers are served: the checks that all requests share, uploads, and the way to the rest."""
+"""What workers are served: the checks that all requests share, results and heartbeats."""
 
-import time
-from collections.abc import Callable
-from typing import Final, Protocol
+import json
+from typing import Final
 
 from aiohttp import web
 
-from reporter.aggregator.api.heartbeat import Heartbeats
 from reporter.aggregator.api.progress import ProgressUpdates
-from reporter.aggregator.intake import Sender
+from reporter.aggregator.context import Context
+from reporter.aggregator.intake import Intake
 from reporter.aggregator.server import answers
 from reporter.aggregator.server.answers import Answer
 from reporter.aggregator.server.body import Body
 from reporter.aggregator.server.connection import Connection
-from reporter.aggregator.server.observer import Observer
-from reporter.aggregator.server.tls_protocol import peer_of
 from reporter.common.defaults import ADAPTER_RESULT
-from reporter.ledger import Store
 from reporter.run.names import Identity, identity_of
-from reporter.run.plan import Key, Plan
+from reporter.run.state import Phase
 from reporter.run.target import Route, Target, parse_target
-from reporter.run.upload import Meta, UploadConclusion, UploadOutcome, declared_digest, filename_of
+from reporter.run.upload import Meta, UploadOutcome, declared_digest, filename_of
 
+FEATURES = "heartbeat, outcome, digest, progress-id"
 _METHODS = {Route.RESULTS: "PUT", Route.PROGRESS: "POST", Route.HEARTBEAT: "GET"}
 _NOT_ALLOWED = {route: Answer(405, b"", (("Allow", method),)) for route, method in _METHODS.items()}
 
@@ -47,39 +44,20 @@ _ANSWERS: Final[dict[UploadOutcome, tuple[int, str, tuple[tuple[str, str], ...]]
 }
 
 
-class Taker(Protocol):
-    """The part of the intake that is needed here."""
-
-    async def take(self, key: Key, meta: Meta, sender: Sender) -> UploadConclusion:
-        """Take one upload."""
-
-    def free_for(self, length: int) -> bool:
-        """Say whether a body of that length fits on the disk."""
-
-
 class WorkerApp:
-    """The handler of the worker listener.
+    """The handler of the worker listener."""
 
-    Workers are told to send a heartbeat every `interval` seconds. `clock` is monotonic and the one
-    that ages of heartbeats are measured with, `now` gives the run's time.
-    """
-
-    def __init__(
-        self,
-        store: Store,
-        intake: Taker,
-        plan: Plan,
-        observer: Observer,
-        *,
-        interval: int,
-        clock: Callable[[], float] = time.monotonic,
-        now: Callable[[], float] = time.time,
-    ) -> None:
-        self._store, self._run, self._keys = store, plan.run, frozenset(plan.keys)
-        self._observer, self._clock = observer, clock
+    def __init__(self, context: Context, intake: Intake) -> None:
+        self._store, self._clock, self._observer = context.store, context.clock, context.observer
+        self._run, self._keys = context.plan.run, frozenset(context.plan.keys)
         self._intake = intake
-        self._progress = ProgressUpdates(store, intake.free_for, clock=clock, now=now)
-        self._heartbeats = Heartbeats(store, interval, clock)
+        self._progress = ProgressUpdates(context, intake.free_for)
+        rhythm = {"interval_seconds": context.rhythm.interval, "status": "running"}
+        self._alive = Answer(
+            200,
+            json.dumps(rhythm, separators=(",", ":")).encode(),
+            (*answers.JSON, ("Cache-Control", "no-store"), ("Aggregator-Features", FEATURES)),
+        )
 
     async def __call__(self, request: web.BaseRequest) -> Answer:
         """Answer one request."""
@@ -104,15 +82,18 @@ class WorkerApp:
         identity = self._identity(request)
         if identity is None or not identity.permits(key):
             return self._refused(request, target, "not permitted for this client certificate")
-        self._store.record_heartbeat(key, began, beat=False)
 
-        def heard() -> None:
-            self._store.record_heartbeat(key, self._clock(), beat=False)
+        def heard(*, beat: bool = False) -> None:
+            self._store.record_heartbeat(key, self._clock(), beat=beat)
 
+        heard()
         if route is Route.PROGRESS:
             return await self._progress.post(request, key, subject, heard)
         if route is Route.HEARTBEAT:
-            return self._heartbeats.get(key, subject)
+            if self._store.phase is not Phase.RUNNING:
+                return answers.text(410, f"run is closed; {subject} not accepted")
+            heard(beat=True)
+            return self._alive
         body = Body(request, heard)
         ended = await self._intake.take(key, _meta(request, identity.serial), body)
         status, words, headers = _ANSWERS[ended.outcome]
@@ -130,8 +111,7 @@ class WorkerApp:
     def _refused(self, request: web.BaseRequest, target: Target, why: str) -> Answer:
         identity = self._identity(request)
         whose = f"{identity.plugin}/{identity.node}" if identity else ""
-        peer = peer_of(request.transport) if request.transport else ""
-        self._observer.refused(target.subject, why, peer, whose)
+        self._observer.refused(target.subject, why, request.remote or "", whose)
         return answers.text(403, f"{target.subject} {why}")
 
 

@@ -1,10 +1,6 @@
-"""Taking in results: from the head of an upload to a durable row.
-
-`Intake` is the whole of it; everything else exported here is what it takes and gives.
-"""
+"""Taking in results: from the head of an upload to a durable row."""
 
 from reporter.aggregator.intake.intake import Intake
-from reporter.aggregator.intake.recovery import Recovered
-from reporter.aggregator.intake.slots import Sender
+from reporter.aggregator.intake.slots import Uploads
 
-__all__ = ["Intake", "Recovered", "Sender"]
+__all__ = ["Intake", "Uploads"]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from reporter.aggregator.limit_settings import Limits
+from reporter.aggregator.settings import Settings
 from reporter.common.text import clean
 from reporter.errors import InvalidPayload
 from reporter.ledger.blobs import StagedBody
@@ -163,7 +163,7 @@ class Incoming:
         )
 
 
-def caps_of(settings: Limits) -> Caps:
+def caps_of(settings: Settings) -> Caps:
     """What an archive may hold."""
     return Caps(
         members=settings.archive_max_members,

@@ -7,25 +7,22 @@ not remove. No HTTP in here.
 
 import contextlib
 import errno
-import time
-from collections.abc import Callable
+import shutil
 from contextlib import ExitStack
 from functools import partial
-from typing import Final
+from pathlib import Path
+from typing import Final, NamedTuple
 
-from reporter.aggregator import limits
+from reporter.aggregator.context import Context
 from reporter.aggregator.intake.incoming import Incoming, caps_of
-from reporter.aggregator.intake.recovery import Recovered, recover
-from reporter.aggregator.intake.slots import Sender, Slots, Uploads
+from reporter.aggregator.intake.slots import Uploads
 from reporter.aggregator.intake.threads import Threads
-from reporter.aggregator.limit_settings import Limits
-from reporter.common import log
+from reporter.aggregator.server.body import Body
 from reporter.errors import InvalidPayload, ReporterError
-from reporter.ledger import Store, StoreBusy, StoreError, StoreFull
-from reporter.ledger.blobs import MOST_PIECES, BlobStore, StagedBody, Step, no_step
-from reporter.ledger.layout import Layout
+from reporter.ledger import StoreBusy, StoreError, StoreFull
+from reporter.ledger.blobs import MOST_PIECES, StagedBody
 from reporter.run.entry import receive
-from reporter.run.plan import Key, Plan
+from reporter.run.plan import Key
 from reporter.run.record import Failure, Rank, Record
 from reporter.run.state import Phase, Snapshot
 from reporter.run.upload import (
@@ -40,68 +37,50 @@ from reporter.untar import BadArchive
 
 PIECE: Final = 256 * 1024  # bytes of one body in memory; also what is written and hashed at once
 _CHECK_BYTES: Final = 16 * 1024 * 1024  # of one body between two looks at the free space
-_CONNECTIONS: Final = 3_000
 _FAILURES: Final = (ReporterError, BadArchive, OSError)
 """What may be raised on the way of an upload."""
+
+
+class Recovered(NamedTuple):
+    """What a start found: entries whose bytes are gone, unknown blobs and unfinished things that
+    were removed."""
+
+    lost: tuple[Key, ...]
+    unknown: int
+    unfinished: int
 
 
 class Intake:
     """The uploads of one run. Of several of one key, the first that is stored wins.
 
-    All methods are called on one event loop and none blocks it. `wall` gives the run's time; `step`
-    is told each step that is about to be final; of all uploads, `waiting` may wait for a slot,
-    `waiting_per_key` of one key. `recover` comes first. `uploads` are those that are here.
+    All methods are called on one event loop and none blocks it. `recover` comes first. `uploads`
+    are those that are here; `allowance` is what they may take after a deadline.
     """
 
-    def __init__(
-        self,
-        layout: Layout,
-        blobs: BlobStore,
-        store: Store,
-        settings: Limits,
-        plan: Plan,
-        *,
-        waiting: int = _CONNECTIONS // 2,
-        waiting_per_key: int = 4,
-        allowance: Allowance | None = None,
-        wall: Callable[[], float] = time.time,
-        step: Step = no_step,
-    ) -> None:
-        self._layout, self._blobs, self._store = layout, blobs, store
-        self._settings, self._plan = settings, plan
-        self._wall, self._step = wall, step
+    def __init__(self, context: Context, allowance: Allowance | None = None) -> None:
+        self._context, self._store, self._blobs = context, context.store, context.blobs
+        self._settings, self._now, self._step = context.settings, context.now, context.step
         self._threads = Threads()
-        slots = Slots(
-            limits.UPLOADS,
-            limits.UPLOADS_PER_KEY,
-            waiting=waiting,
-            waiting_per_key=waiting_per_key,
-            opened=lambda: store.open_plugins,
-        )
-        self.uploads = Uploads(
-            slots,
-            limits.SLOT_WAIT,
-            lambda key: store.entry(key).deadline,
-            allowance or Allowance(),
-            wall,
-        )
+        self.uploads = Uploads(context, allowance or Allowance())
 
     # -- one upload ------------------------------------------------------------------------------
 
-    async def take(self, key: Key, meta: Meta, sender: Sender) -> UploadConclusion:
+    async def take(self, key: Key, meta: Meta, sender: Body) -> UploadConclusion:
         """Take one upload: check, wait for a slot, stage, verify, keep, commit.
 
         A failed try is noted in the store. A caller that is cancelled after the last piece leaves
         the upload running to its end.
         """
-        plugin = self._plan.plugin(key.plugin)
+        plugin = self._context.plan.plugin(key.plugin)
         assert plugin is not None, "a key that is not in the plan"
         incoming = Incoming(meta, self._blobs.stage(), plugin)
         # A failed try is noted before the upload is no longer known.
         with ExitStack() as place:
             try:
                 self._check(key, meta)
-                upload = await self._turn(key, meta, sender, place)
+                length = self._settings.max_result_bytes if meta.length is None else meta.length
+                upload = Upload(self._now(), length, retry=self._store.entry(key).retrying)
+                await self.uploads.enter(key, upload, sender, place)
                 self._check_again(key, meta, sender)
                 rest = await self._stage(key, incoming.body, sender, upload)
                 return await self._threads.to_the_end(self._finish(key, incoming, rest))
@@ -118,7 +97,7 @@ class Intake:
         if not self._store.writable:
             raise UploadEnded(UploadOutcome.UNAVAILABLE, "the store cannot be written, try again")
 
-    def _check_again(self, key: Key, meta: Meta, sender: Sender) -> None:
+    def _check_again(self, key: Key, meta: Meta, sender: Body) -> None:
         """Do the same when its turn has come: much may have happened meanwhile."""
         if sender.left:
             raise UploadEnded(UploadOutcome.LEFT)
@@ -134,18 +113,9 @@ class Intake:
         if outcome is not UploadOutcome.ACCEPTED:
             raise UploadEnded(outcome, digest=_held(outcome, entry.record))
 
-    async def _turn(self, key: Key, meta: Meta, sender: Sender, place: ExitStack) -> Upload:
-        """Have the upload known, and wait for a slot; `place` gives both back."""
-        length = self._settings.max_result_bytes if meta.length is None else meta.length
-        upload = Upload(self._wall(), length, retry=self._store.entry(key).retrying)
-        await self.uploads.enter(key, upload, sender, place)
-        return upload
-
-    async def _stage(
-        self, key: Key, body: StagedBody, sender: Sender, upload: Upload
-    ) -> list[bytes]:
+    async def _stage(self, key: Key, body: StagedBody, sender: Body, upload: Upload) -> list[bytes]:
         """Stage all but the last pieces: the thread of the next step writes them."""
-        upload.began = self._wall()
+        upload.began = self._now()
         pieces: list[bytes] = []
         held = total = checked = 0
         try:
@@ -157,7 +127,7 @@ class Intake:
                         pieces, held = [], 0
                         if total >= checked + _CHECK_BYTES:
                             checked = total
-                            await self._threads.disk(self._check_room)
+                            await self._threads.disk(self._context.layout.check_room, 0)
                     pieces.append(chunk)
                     held += len(chunk)
                     total += len(chunk)
@@ -180,7 +150,7 @@ class Intake:
                 if incoming.unread:
                     await self._threads.read(incoming.read)
                 await self._threads.disk(self._blobs.keep, incoming.body)
-            return await self._commit(key, incoming.record(self._wall()))
+            return await self._commit(key, incoming.record(self._now()))
         except _FAILURES as error:
             return await self._fail(key, incoming, _ended_by(error))
 
@@ -211,11 +181,11 @@ class Intake:
                 await self._threads.disk(incoming.body.discard)
         if ended.outcome.failed_try:
             try:
-                failure = Failure("attempt", self._wall(), ended.reason)
+                failure = Failure("attempt", self._now(), ended.reason)
                 await self._store.mark_failed(key, failure)
             except StoreError as error:
                 if ended.outcome is not UploadOutcome.UNAVAILABLE:
-                    log.get().error(
+                    self._context.log.error(
                         "Failed upload could not be recorded", key=str(key), error=str(error)
                     )
         return ended
@@ -229,31 +199,40 @@ class Intake:
             UploadOutcome.TOO_LARGE, f"exceeds {self._settings.max_result_bytes} bytes"
         )
 
-    def _check_room(self) -> None:
-        if not self.free_for(0):
-            raise OSError(errno.ENOSPC, "No space left above the reserve")
-
     # -- all of them -----------------------------------------------------------------------------
 
     def free_for(self, length: int) -> bool:
         """Whether a body of `length` bytes leaves the reserve free."""
         try:
-            return self._layout.free() >= self._settings.disk_reserve_bytes + length
+            self._context.layout.check_room(length)
         except OSError:
             return False
+        return True
 
     async def recover(self, snapshot: Snapshot) -> Recovered:
         """Clean up what a killed process left; nothing may be taken in before.
 
         Entries whose bytes are gone are told to the store. Raises OSError, `StoreError`.
         """
-        found = await self._threads.disk(recover, self._layout, self._blobs, snapshot)
+        found = await self._threads.disk(self._recover, snapshot)
         for key in found.lost:
-            log.get().error("Stored result is missing or incomplete", key=str(key))
-            await self._store.lose(
-                key, "the stored result is missing or incomplete", at=self._wall()
-            )
+            self._context.log.error("Stored result is missing or incomplete", key=str(key))
+            text = "the stored result is missing or incomplete"
+            await self._store.lose(key, text, at=self._now())
         return found
+
+    def _recover(self, snapshot: Snapshot) -> Recovered:
+        """Remove everything unfinished and, unless the run is packed, compare blobs with rows."""
+        layout = self._context.layout
+        unfinished = _empty(layout.staging) + _empty(layout.unfinished)
+        if snapshot.tar is not None:
+            return Recovered((), 0, unfinished)
+        entries = snapshot.entries.values()
+        records = [each for entry in entries for each in (entry.record, entry.superseded) if each]
+        sizes = {each.blob: each.size for each in records if each.blob}
+        lost, unknown = self._blobs.resume(sizes)
+        keys = tuple(entry.key for entry in entries if entry.record and entry.record.blob in lost)
+        return Recovered(keys, unknown, unfinished)
 
     async def quiet(self) -> None:
         """Wait for the uploads that go to their end."""
@@ -267,6 +246,17 @@ class Intake:
         """Finish what has begun; nothing may be asked of the intake afterwards."""
         await self._threads.quiet()
         self._threads.close()
+
+
+def _empty(folder: Path) -> int:
+    """Remove everything in a directory; return how many things that were."""
+    found = list(folder.iterdir())
+    for path in found:
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+    return len(found)
 
 
 def _held(outcome: UploadOutcome, record: Record | None) -> str:

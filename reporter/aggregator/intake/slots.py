@@ -1,14 +1,18 @@
 """The uploads that are here: which are read, which wait, and which keep the run open."""
 
 import asyncio
-from collections import Counter
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
-from contextlib import AbstractContextManager, ExitStack
-from typing import Final, Protocol
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import ExitStack
+from typing import Final
 
+from reporter.aggregator import limits
+from reporter.aggregator.context import Context
+from reporter.aggregator.server.body import Body
 from reporter.run.plan import Key
 from reporter.run.upload import Allowance, Upload, UploadEnded, UploadOutcome
 
+_WAITING_PER_KEY: Final = 4
 _AWAITED: Final = 20.0  # seconds in which who was told that we are busy comes again
 
 
@@ -34,7 +38,7 @@ class Slots:
         self._held: Counter[Key] = Counter()
         self._by_plugin: Counter[str] = Counter()
         self._present: Counter[Key] = Counter()
-        self._waiting: dict[str, dict[asyncio.Future[None], Key]] = {}
+        self._waiting = defaultdict[str, dict[asyncio.Future[None], Key]](dict)
 
     @property
     def present(self) -> Mapping[Key, int]:
@@ -52,11 +56,10 @@ class Slots:
 
     def full(self, key: Key) -> bool:
         """Whether nobody more may wait for this key."""
-        waiting, waiting_here = (
-            self._present.total() - self.taken,
-            self._present[key] - self._held[key],
+        return (
+            self._present.total() - self.taken >= self._most_waiting
+            or self._present[key] - self._held[key] >= self._most_per_key
         )
-        return waiting >= self._most_waiting or waiting_here >= self._most_per_key
 
     async def take(self, key: Key, wait: float, gone: asyncio.Future[None] | None = None) -> bool:
         """Take a place, waiting at most so many seconds; false when none came free.
@@ -70,19 +73,19 @@ class Slots:
         if self.full(key):
             return False
         turn = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(key.plugin, {})[turn] = key
+        self._waiting[key.plugin][turn] = key
         self._present[key] += 1
-        ends = {turn} if gone is None else {turn, gone}
         try:
+            ends = {turn} if gone is None else {turn, gone}
             await asyncio.wait(ends, timeout=wait, return_when=asyncio.FIRST_COMPLETED)
         except BaseException:
             if turn.done():
                 self.release(key)  # granted and cancelled at the same moment
-            else:
-                self._give_up(key, turn)
             raise
-        if not turn.done():
-            self._give_up(key, turn)
+        finally:
+            if not turn.done():
+                del self._waiting[key.plugin][turn]
+                self._leave(key)
         return turn.done()
 
     def release(self, key: Key) -> None:
@@ -90,18 +93,19 @@ class Slots:
         self._held[key] -= 1
         self._by_plugin[key.plugin] -= 1
         self._leave(key)
-        while (turn := self._next()) is not None:
+        while (found := self._next()) is not None:
+            turn, key = found
+            del self._waiting[key.plugin][turn]
+            self._grant(key)
             turn.set_result(None)
 
-    def _next(self) -> asyncio.Future[None] | None:
-        """Grant a place to the next who may have one."""
+    def _next(self) -> tuple[asyncio.Future[None], Key] | None:
+        """Return who may have the next place, if anybody may."""
         for plugin in sorted(self._with_room(self._waiting), key=self._by_plugin.__getitem__):
             for most in (1, self._per_key):
                 for turn, key in self._waiting[plugin].items():
                     if self._held[key] < most:
-                        self._grant(key)
-                        self._stop_waiting(key, turn)
-                        return turn
+                        return turn, key
         return None
 
     def _with_room(self, plugins: Iterable[str]) -> list[str]:
@@ -115,15 +119,6 @@ class Slots:
             if self._by_plugin[plugin] < self._total - min(len(opened - {plugin}), half)
         ]
 
-    def _give_up(self, key: Key, turn: asyncio.Future[None]) -> None:
-        self._stop_waiting(key, turn)
-        self._leave(key)
-
-    def _stop_waiting(self, key: Key, turn: asyncio.Future[None]) -> None:
-        del self._waiting[key.plugin][turn]
-        if not self._waiting[key.plugin]:
-            del self._waiting[key.plugin]
-
     def _grant(self, key: Key) -> None:
         self._held[key] += 1
         self._by_plugin[key.plugin] += 1
@@ -134,43 +129,18 @@ class Slots:
             del self._present[key]
 
 
-class Sender(Protocol):
-    """Who sends a body."""
-
-    @property
-    def left(self) -> bool:
-        """Whether nobody is there any more."""
-
-    def waiting(self) -> AbstractContextManager[asyncio.Future[None]]:
-        """Leave the body with its sender; what it gives is done once that is gone."""
-
-    def sending(
-        self, late: Callable[[], float], *, waited: bool
-    ) -> AbstractContextManager[AsyncIterator[bytes]]:
-        """Give the body's pieces, which may raise `UploadEnded`.
-
-        `late` gives the seconds by which the time for all of them is over, `waited` says whether
-        the body had to wait.
-        """
-
-
 class Uploads:
-    """The uploads of a run that wait or are read, each with its sender.
+    """The uploads of a run that wait or are read, each with its sender."""
 
-    An upload waits at most `patience` seconds for its slot. `deadline` gives that of a key by the
-    run's clock, which is `wall`.
-    """
-
-    def __init__(
-        self,
-        slots: Slots,
-        patience: float,
-        deadline: Callable[[Key], float | None],
-        allowance: Allowance,
-        wall: Callable[[], float],
-    ) -> None:
-        self._slots, self._patience, self._deadline = slots, patience, deadline
-        self._allowance, self._wall = allowance, wall
+    def __init__(self, context: Context, allowance: Allowance) -> None:
+        self._store, self._now, self._allowance = context.store, context.now, allowance
+        self._slots = Slots(
+            limits.UPLOADS,
+            limits.UPLOADS_PER_KEY,
+            waiting=context.connections // 2,
+            waiting_per_key=_WAITING_PER_KEY,
+            opened=lambda: context.store.open_plugins,
+        )
         self._known: dict[Key, set[Upload]] = {}
         self._turned_away: dict[Key, float] = {}
         self._closed: set[Key] = set()
@@ -186,7 +156,7 @@ class Uploads:
         """Whether a key takes no more uploads."""
         return key in self._closed
 
-    async def enter(self, key: Key, upload: Upload, sender: Sender, place: ExitStack) -> None:
+    async def enter(self, key: Key, upload: Upload, sender: Body, place: ExitStack) -> None:
         """Count an upload in and wait for its slot; `place` gives both back.
 
         Raises `UploadEnded` when there is no slot for it, or its sender has left.
@@ -196,13 +166,13 @@ class Uploads:
         upload.waited = not self._slots.available(key)
         if upload.waited and not self._slots.full(key):
             with sender.waiting() as gone:
-                taken = await self._slots.take(key, self._patience, gone)
+                taken = await self._slots.take(key, limits.SLOT_WAIT, gone)
         else:
             taken = await self._slots.take(key, 0.0)
         if not taken:
             if sender.left:
                 raise UploadEnded(UploadOutcome.LEFT)
-            self._turned_away[key] = self._wall() + _AWAITED
+            self._turned_away[key] = self._now() + _AWAITED
             raise UploadEnded(UploadOutcome.BUSY)
         place.callback(self._slots.release, key)
 
@@ -213,7 +183,7 @@ class Uploads:
 
     def late(self, key: Key, upload: Upload) -> float:
         """Return by how many seconds the time for all of an upload is over."""
-        return self._wall() - upload.cut_at(self._deadline(key), self._allowance)
+        return self._now() - upload.cut_at(self._store.entry(key).deadline, self._allowance)
 
     @property
     def present(self) -> Mapping[Key, int]:
@@ -223,26 +193,25 @@ class Uploads:
     @property
     def holding(self) -> set[Key]:
         """The keys that have an upload for which the run stays open."""
-        now = self._wall()
-        return {
-            key
-            for key, uploads in self._known.items()
-            if any(each.holds(self._deadline(key), now, self._allowance) for each in uploads)
-        }
+        now = self._now()
+        return self._those(lambda each, deadline: each.holds(deadline, now, self._allowance))
 
     @property
     def queued(self) -> set[Key]:
         """The keys whose deadlines do not count: an upload had come in time, and had to wait."""
+        return self._those(Upload.queued_at)
+
+    def _those(self, wanted: Callable[[Upload, float | None], bool]) -> set[Key]:
         return {
             key
             for key, uploads in self._known.items()
-            if any(each.queued_at(self._deadline(key)) for each in uploads)
+            if any(wanted(each, self._store.entry(key).deadline) for each in uploads)
         }
 
     @property
     def excused(self) -> set[Key]:
         """The keys whose retry windows are not over, as they have or would have an upload here."""
-        now = self._wall()
+        now = self._now()
         self._turned_away = {key: at for key, at in self._turned_away.items() if now < at}
         return {*self._slots.present, *self._turned_away}
 

@@ -72,13 +72,10 @@ def packed(*files: tuple[str, bytes]) -> bytes:
 
 
 @contextlib.asynccontextmanager
-async def judging(
-    here: Scene, plan: Plan = PLAN, judge: Judge | None = None
-) -> AsyncIterator[None]:
+async def judging(here: Scene, judge: Judge | None = None) -> AsyncIterator[None]:
     """Judge what is in until the end of the block."""
-    task = asyncio.create_task(
-        Judging(here.layout, here.bodies, here.store, plan, judge or Judge()).run()
-    )
+    here.context.judge = judge or Judge()
+    task = asyncio.create_task(Judging(here.context).run())
     try:
         yield
     finally:
@@ -412,7 +409,7 @@ def test_a_plugin_with_little_does_not_wait_for_those_with_much(tmp_path: Path) 
     async def story(here: Scene) -> None:
         for key in plan.keys:
             await here.put(key, PASSING, Meta(filename=key.plugin))
-        async with judging(here, plan, Ordered()):
+        async with judging(here, Ordered()):
             await judged(here, *plan.keys)
 
     play(tmp_path, story, plan=plan)
@@ -438,7 +435,7 @@ def test_what_a_budget_has_no_room_for_is_unknown(tmp_path: Path) -> None:
     async def story(here: Scene) -> None:
         for key in MANY.keys:
             await here.put(key, PASSING)
-        async with judging(here, MANY, Slow()):
+        async with judging(here, Slow()):
             found = await judged(here, *MANY.keys)
         unread = ("unknown", "JudgingBudgetUsedUp", "judging budget used up", {"unknown": 1})
         assert [("passed", "", "", {"passed": 1})] * 5 + [unread] * 3 == sorted(
@@ -460,7 +457,7 @@ def test_what_the_budget_of_packing_has_no_room_for(tmp_path: Path, monkeypatch)
     async def story(here: Scene) -> None:
         for key in MANY.keys:
             await here.put(key, PASSING)
-        async with judging(here, MANY):
+        async with judging(here):
             assert {"passed"} == {record.verdict for record in await judged(here, *MANY.keys)}
         await here.store.advance_run(Phase.POST_PROCESSING)
         await here.finish.package(here.store.snapshot())

@@ -11,7 +11,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from reporter.aggregator.api import page
-from reporter.aggregator.startup_gate import StartupGate
+from reporter.aggregator.api.status_app import StartupGate
 from tests.aggregators.trapped import Trapped
 from tests.blackbox.smoke.test_routes import DOCUMENT, STATUS
 

@@ -6,7 +6,6 @@ from importlib.resources import files as resources
 
 import pytest
 
-from reporter.aggregator.api import Audience
 from tests.integration.aggregator.api.scene import situation
 from tests.integration.aggregator.api.test_status import serving
 
@@ -115,7 +114,7 @@ async def test_who_gets_it(path):
     async with serving() as status:
         assert 403 == (await status.ask(path, host="evil.example")).status
         assert 403 == (await status.ask(path, peer="127.0.0.6")).status
-    async with serving(Audience.ANY) as status:
+    async with serving(settings={"status_scope": "any"}) as status:
         assert 200 == (await status.ask(path, host="evil.example")).status
 
 

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from reporter.aggregator import from_settings, main
-from reporter.aggregator.command_line import FAILED, UNFINISHED
+from reporter.aggregator import listeners, main
 from reporter.aggregator.service import Service
+from reporter.aggregator.settings import FAILED, UNFINISHED
 from reporter.common import log
 from reporter.common.lifecycle import Stop
 
@@ -25,7 +25,7 @@ def test_an_error_that_nobody_foresaw_is_no_verdict(tmp_path, monkeypatch, more,
     async def breaks(self: Service) -> int:
         raise ExceptionGroup("tasks", [KeyError("what a page of the database lacks")])
 
-    for place, name in ((log, "configure"), (log, "report_crashes"), (from_settings, "open_files")):
+    for place, name in ((log, "configure"), (log, "report_crashes"), (listeners, "open_files")):
         monkeypatch.setattr(place, name, lambda *_: None)
     monkeypatch.setattr(main, "launch_of", lambda *_: None)
     monkeypatch.setattr(Service, "run", breaks)

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from reporter.aggregator.assembly import Assembly
-from reporter.aggregator.run_plan import launch_of
+from reporter.aggregator.run_plan import keep_launch, launch_of
 from reporter.aggregator.settings import Settings
 from reporter.errors import SettingsError
 from reporter.run.plan import Plan, Plugin
@@ -41,7 +40,7 @@ def test_a_file_that_is_gone(tmp_path: Path) -> None:
     """The run has it beside its plan; one that is there counts, and has to be right."""
     state, path = tmp_path / "state", tmp_path / "launch.json"
     state.mkdir()
-    Assembly(given(path, STATE=str(state), OUTPUT="out"), PLAN, None, made(PLAN)).keep_launch()
+    keep_launch(made(PLAN), state / "launch.json")
 
     chosen = given(path, STATE=str(state))
     assert made(PLAN) == launch_of(chosen, PLAN)
@@ -53,14 +52,12 @@ def test_a_file_that_is_gone(tmp_path: Path) -> None:
 
 def test_what_is_kept_is_not_written_again(tmp_path: Path) -> None:
     """A disk that is full must not keep a run from going on."""
-    state = tmp_path / "state"
-    state.mkdir()
-    again = Assembly(given("", STATE=str(state), OUTPUT="out"), PLAN, None, made(PLAN))
-    again.keep_launch()
-    before = (state / "launch.json").stat()
-    again.keep_launch()
+    kept = tmp_path / "launch.json"
+    keep_launch(made(PLAN), kept)
+    before = kept.stat()
+    keep_launch(made(PLAN), kept)
 
-    after = (state / "launch.json").stat()  # it was read, so its time of access may differ
+    after = kept.stat()  # it was read, so its time of access may differ
     assert (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns)
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reporter.aggregator.addresses import HostPort
-from reporter.aggregator.settings import Settings
+from reporter.aggregator.settings import HostPort, Settings
 from reporter.errors import SettingsError
 
 PATHS = {"PLAN": "plan.json", "STATE": "state", "OUTPUT": "out"}

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from reporter.aggregator.entry_log import EntryLog
 from reporter.aggregator.health import STALLED, Health
-from reporter.aggregator.metrics import Metrics, Now
-from reporter.aggregator.observer import Traffic
+from reporter.aggregator.metrics import Metrics
 from reporter.common import log
 from reporter.common.log import RateLimitedLog
+from reporter.run.clock import RunClock
 from reporter.run.entry import Entry, Window
-from reporter.run.heartbeats import Beat
 from reporter.run.plan import Key, Plan, Plugin
 from reporter.run.record import Cause, Rank, Record
 from reporter.run.state import Phase, Snapshot
+from tests.aggregators.contexts import context
 
 E2E, NODE1, NODE2 = Key("e2e", "global"), Key("sysd", "node1"), Key("sysd", "node2")
 PLAN = Plan("run-1", (Plugin("e2e"), Plugin("sysd", nodes=("node1", "node2"))))
@@ -243,25 +244,25 @@ class TestEntryLog:
         assert [] == events
 
 
-class TestTraffic:
+class TestWhatTheListenersTell:
     """Requests and handshakes."""
 
     def test_what_somebody_should_look_at(self):
         """Failures and refusals of workers, once a minute for each kind."""
-        now, metrics = [0.0], Metrics("1", Now)
+        now = [0.0]
         with log.capture() as events:
-            traffic = Traffic(metrics, lambda: now[0])
+            metrics = Metrics(lambda: now[0])
             for code in (200, 403, 403, 409, 500, 507, 500):
-                traffic.request("results", code, 0.1, 5)
+                metrics.request("results", code, 0.1, 5)
             refused = ("result e2e/global", "unexpected", "10.0.0.9", "sysd/*")
-            traffic.refused(*refused)
-            traffic.refused(*refused)
-            traffic.tls_failure("certificate", "10.0.0.1", "expired")
-            traffic.tls_failure("certificate", "10.0.0.1", "expired")
-            traffic.tls_failure("timeout", "10.0.0.2", "")
+            metrics.refused(*refused)
+            metrics.refused(*refused)
+            metrics.tls_failure("certificate", "10.0.0.1", "expired")
+            metrics.tls_failure("certificate", "10.0.0.1", "expired")
+            metrics.tls_failure("timeout", "10.0.0.2", "")
             now[0] = 60.0
-            traffic.refused(*refused)
-            traffic.unexpected("accept", ValueError("x"))
+            metrics.refused(*refused)
+            metrics.unexpected("accept", ValueError("x"))
 
         assert [
             ("Request failed", 500),
@@ -279,7 +280,7 @@ class TestTraffic:
         )
         assert 1 == events[5]["repeated"]
         assert "ValueError: x" in events[6]["exception"]
-        page = metrics.render().body.decode()
+        page = metrics.render("", snapshot(), mono=0.0, expires_at=0.0).body.decode()
         assert 'status_aggregator_requests_total{code="403",route="results"} 2.0' in page
         assert 'status_aggregator_tls_failures_total{reason="certificate"} 2.0' in page
 
@@ -287,13 +288,13 @@ class TestTraffic:
         """Refused for one reason, with one certificate: one line, and how many there were."""
         now = [0.0]
         with log.capture() as events:
-            traffic = Traffic(Metrics("1", Now), lambda: now[0])
+            metrics = Metrics(lambda: now[0])
             for number in range(5_000):
                 what, peer = f"result p{number}/global", f"10.0.{number % 250}.1"
-                traffic.refused(what, "unexpected", peer, "sysd/*")
-            traffic.refused("result e2e/global", "not permitted", "10.0.0.9", "sysd/*")
+                metrics.refused(what, "unexpected", peer, "sysd/*")
+            metrics.refused("result e2e/global", "not permitted", "10.0.0.9", "sysd/*")
             now[0] = 60.0
-            traffic.refused("result p/global", "unexpected", "10.0.0.9", "sysd/*")
+            metrics.refused("result p/global", "unexpected", "10.0.0.9", "sysd/*")
 
         shown = [(each["request"], each.get("repeated")) for each in events]
         assert [
@@ -322,18 +323,20 @@ class TestHealth:
 
     def health(self, world: SimpleNamespace) -> Health:
         """The health of that world."""
-        return Health(
-            SimpleNamespace(snapshot=lambda: world.snapshot, writable=world.writable),
-            SimpleNamespace(free=world.free),
-            SimpleNamespace(
-                expired=lambda now: now >= world.expires_at, expires_at=world.expires_at
-            ),
-            world,
-            reserve=10,
-            uploads=lambda: 2,
-            clock=lambda: world.mono,
-            wall=lambda: world.wall,
+        store = SimpleNamespace(snapshot=lambda: world.snapshot, writable=world.writable)
+        clock = RunClock(lambda: world.mono, lambda: world.wall)
+        settings = {"disk_reserve_bytes": 10}
+        shared = context(PLAN, Path(), store=store, now=clock, settings=settings)
+        shared.layout.free = world.free
+        authority = SimpleNamespace(
+            expired=lambda now: now >= world.expires_at, expires_at=world.expires_at
         )
+        return Health(shared, authority, world, SimpleNamespace(active=2))
+
+    def scraped(self, world: SimpleNamespace) -> set[str]:
+        """The lines of a scrape, without their prefix."""
+        page = self.health(world).scrape("").body.decode()
+        return {line.removeprefix("status_aggregator_") for line in page.splitlines()}
 
     def problems(self, world: SimpleNamespace) -> dict[str, str]:
         """What is not in order."""
@@ -345,13 +348,6 @@ class TestHealth:
         assert ["worker-listener", "store", "disk", "certificates"] == list(
             self.health(world).checks()
         )
-
-    def test_what_the_results_say_is_counted(self, world):
-        """Only the judged ones, by plugin; and the verdict on the run."""
-        world.snapshot = snapshot(E2E=Entry(E2E, replace(RESULT, verdict="failed")))
-        now = self.health(world).now()
-
-        assert ({("e2e", "failed"): 1}, "failed") == (dict(now.results), now.result_status)
 
     @pytest.mark.parametrize(
         ("change", "problem"),
@@ -377,7 +373,7 @@ class TestHealth:
         world.free = broken
 
         assert {"disk": "unreadable"} == self.problems(world)
-        assert self.health(world).now().disk_free is None
+        assert not any(line.startswith("disk_free_bytes") for line in self.scraped(world))
 
     def test_listener_closed_on_purpose(self, world):
         """After the run nobody needs to connect, nor to trust us."""
@@ -398,18 +394,13 @@ class TestHealth:
         assert health.alive
 
     def test_scrape(self, world):
-        """Counts by state; ages only of workers that are awaited, the most silent of a plugin."""
-        beats = {E2E: Beat(1.0), NODE1: Beat(60.0), NODE2: Beat(90.0)}
-        world.snapshot = replace(world.snapshot, beats=beats)
-        now = self.health(world).now()
+        """What no row of the run knows."""
+        world.writable = False
 
-        assert {("e2e", "complete"): 1, ("sysd", "running"): 2} == dict(now.entries)
-        assert {"sysd": 40.0} == dict(now.heartbeat_age)
-        assert ("running", False, 3, 2, 11) == (
-            now.status,
-            now.final,
-            now.connections,
-            now.uploads,
-            now.disk_free,
-        )
-        assert {"run": 2_000.0} == dict(now.expiry)
+        assert {
+            'certificate_expiry_timestamp_seconds{certificate="run"} 2000.0',
+            "connections 3.0",
+            "uploads 2.0",
+            "store_writable 0.0",
+            "disk_free_bytes 11.0",
+        } <= self.scraped(world)

@@ -15,6 +15,7 @@ from reporter.sidecar.settings import Settings
 from reporter.verdict.condition import Attempt, Statement, encode_annotation
 from reporter.verdict.rows import Report
 from tests.promtool import promtool
+from tests.unit.aggregator.test_metrics import scrape
 from tests.unit.repository.manifests import DEPLOY, load
 from tests.unit.repository.test_docs import METRICS, full_metrics, section
 
@@ -27,19 +28,13 @@ OF_JOBS = {  # what kube-state-metrics and the relabelling make
     "kube_job_complete": {"condition"},
     "kube_job_failed": {"condition"},
 }
-NOW = aggregator.Now(
-    entries={("e2e", "running"): 1},
-    heartbeat_age={"e2e": 1.0},
-    expiry={"run": 1.0},
-    disk_free=1,
-)
 
 
 def aggregator_page() -> str:
     """Return the page of an aggregator that knows everything it can know."""
-    metrics = aggregator.Metrics("1", lambda: NOW)
-    metrics.observe_request("results", 200, seconds=0.1)
-    return metrics.render().body.decode()
+    metrics = aggregator.Metrics(float)
+    metrics.request("results", 200, 0.1, 0)
+    return scrape(metrics).body.decode()
 
 
 def reaper_page() -> str:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from reporter.aggregator.limit_settings import Limits
+from reporter.aggregator.settings import Settings
 from reporter.results.facts import read_facts
 from reporter.runctl.archive import TARBALL
 from reporter.untar import Caps
@@ -27,7 +27,7 @@ def test_no_number_of_members_is_too_large() -> None:
 )
 def test_ten_thousand_results_of_the_default_size(setting: str, cap: str) -> None:
     """Each was accepted, so all of them can be unpacked."""
-    of_one = Limits.model_fields[setting].default
+    of_one = Settings.model_fields[setting].default
 
     assert 10_000 * of_one <= getattr(TARBALL, cap)
 

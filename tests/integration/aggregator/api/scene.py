@@ -11,12 +11,11 @@ from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from reporter.aggregator.api import Listener, WorkerApp
-from reporter.aggregator.api.worker_app import Taker
+from reporter.aggregator.api.worker_app import WorkerApp
 from reporter.aggregator.certificates import tls
 from reporter.aggregator.intake import Intake
+from reporter.aggregator.server.listener import Listener
 from reporter.ledger import Store
-from reporter.ledger.blobs import BlobStore
 from reporter.ledger.layout import Layout
 from reporter.pki.issuing import Pair
 from reporter.run.entry import Entry
@@ -24,7 +23,8 @@ from reporter.run.plan import Key, parse_plan
 from reporter.run.state import Phase
 from reporter.run.upload import Allowance
 from tests.aggregators import run_certificates as certs
-from tests.aggregators.listening import constants, limited, listening
+from tests.aggregators.contexts import context
+from tests.aggregators.listening import constants, listening
 from tests.aggregators.stores import QuickStore
 from tests.archives.packed import packed
 from tests.integration.aggregator.api.wire import HANG, Reply, Wire, connected, request
@@ -152,7 +152,7 @@ async def serving(
     allowance: Allowance | None = None,
     store: Store | None = None,
     plan: dict[str, Any] | None = None,
-    taker: Taker | None = None,
+    taker: Any = None,
     **listener_options: Any,
 ) -> AsyncIterator[Scene]:
     """Serve one run until the end of the block; nothing unexpected may have happened.
@@ -160,20 +160,20 @@ async def serving(
     `limits` are settings and constants by name; `taker` takes uploads in the intake's place.
     """
     given = limits or {}
-    settings = limited(**{name: value for name, value in given.items() if name.islower()})
+    settings = {name: value for name, value in given.items() if name.islower()}
     stack = ExitStack()
     stack.enter_context(constants(**{name: given[name] for name in given if name.isupper()}))
-    parsed = parse_plan(plan or PLAN)
-    store = store or QuickStore()
-    await store.open_run(parsed, now=time.time())
-    layout = Layout(folder / "state", folder / "output")
-    layout.prepare()
-    intake = Intake(layout, BlobStore(layout), store, settings, parsed, allowance=allowance)
+    seen, store = Seen(), store or QuickStore()
+    shared = context(
+        parse_plan(plan or PLAN), folder, store=store, observer=seen, settings=settings
+    )
+    await store.open_run(shared.plan, now=time.time())
+    shared.layout.prepare()
+    intake = Intake(shared, allowance)
     await intake.recover(store.snapshot())
-    seen = Seen()
-    app = WorkerApp(store, taker or intake, parsed, seen, interval=15)
+    app = WorkerApp(shared, taker or intake)
     listener = listening(app, seen, ssl_context=server_context(), **listener_options)
-    scene = Scene(store, listener, intake, seen, layout)
+    scene = Scene(store, listener, intake, seen, shared.layout)
     scene.address = await listener.start()
     try:
         yield scene

@@ -4,149 +4,23 @@ import asyncio
 import hashlib
 import json
 import sqlite3
-import ssl
-import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
-from pathlib import Path
+from contextlib import suppress
 
 import pytest
 from aiohttp.web import FileResponse
 
-from reporter.aggregator.api import Audience, Listener, ResultFiles, StatusApp
-from reporter.aggregator.intake import Intake
-from reporter.aggregator.tarball.finish import Finish
-from reporter.common.metrics import Page
-from reporter.ledger.blobs import BlobStore
-from reporter.ledger.layout import Layout
-from reporter.results.process import Judge
+from reporter.aggregator.api.files import Results
 from reporter.run.plan import Key, Plan, Plugin
-from reporter.run.record import Cause, Failure
 from reporter.run.state import Phase
-from reporter.run.upload import Meta, UploadConclusion, UploadOutcome, filename_of
+from reporter.run.upload import filename_of
 from tests.aggregators import run_certificates as certs
-from tests.aggregators.listening import constants, limited, listening
-from tests.aggregators.stores import QuickStore
 from tests.archives.tars import file, tgz
-from tests.integration.aggregator.api.scene import Seen, digest_header, server_context, situation
-from tests.integration.aggregator.api.test_status import Health
-from tests.integration.aggregator.api.wire import HANG, Reply, connected, head
+from tests.integration.aggregator.api.scene import digest_header, server_context, situation
+from tests.integration.aggregator.api.site import GONE, serving
+from tests.integration.aggregator.api.wire import HANG, connected, head
 
 E2E, NODE1, NODE2 = Key("e2e", "global"), Key("sysd", "node1"), Key("sysd", "node2")
 RUN = Plan("run-1", (Plugin("e2e"), Plugin("sysd", ("node1", "node2"))))
-LIMITS = limited(disk_reserve_bytes=0)
-GONE = Failure("final", 1.0, "pod gone", Cause.POD_FAILED)
-
-
-class Sender:
-    """A sender whose body is there."""
-
-    left = False
-
-    def __init__(self, body: bytes) -> None:
-        self._body = body
-
-    @asynccontextmanager
-    async def waiting(self) -> AsyncIterator[None]:
-        """Nobody waits here."""
-        yield
-
-    def sending(self, late, *, waited):
-        """Give it."""
-        return self
-
-    def __enter__(self):
-        return self._pieces()
-
-    def __exit__(self, *_):
-        return None
-
-    async def _pieces(self):
-        yield self._body
-
-
-@dataclass
-class Site:
-    """A run whose results are served."""
-
-    store: QuickStore
-    intake: Intake
-    finish: Finish
-    layout: Layout
-    address: tuple[str, int]
-    listener: Listener
-    seen: Seen
-
-    async def put(self, key: Key, body: bytes, **meta: object) -> None:
-        """Take a result in."""
-        ended: UploadConclusion = await self.intake.take(key, Meta(**meta), Sender(body))
-        assert UploadOutcome.ACCEPTED is ended.outcome, ended
-
-    async def get(self, path: str, *headers: str, method: str = "GET") -> Reply:
-        """Ask for something."""
-        async with connected(self.address, None) as wire:
-            await wire.send(head(method, path, *headers, host="localhost"))
-            return await wire.reply(method=method)
-
-    async def confirm(self, body: bytes, host: str = "localhost") -> Reply:
-        """Say that the tarball is here."""
-        length = f"Content-Length: {len(body)}"
-        async with connected(self.address, None) as wire:
-            await wire.send(head("POST", "/results/retrieved", length, host=host), body)
-            return await wire.reply()
-
-    def blob(self, key: Key) -> Path:
-        """The file of what a key has sent."""
-        return self.layout.blobs / self.store.entry(key).record.blob
-
-    async def pack(self) -> None:
-        """Bring the run to its end."""
-        for key in RUN.keys:
-            if not self.store.entry(key).terminal:
-                await self.store.mark_failed(key, GONE)
-        await self.store.advance_run(Phase.POST_PROCESSING)
-        tar = await self.finish.package(self.store.snapshot())
-        await self.store.advance_run(Phase.CLOSED, tar=tar)
-
-
-@asynccontextmanager
-async def serving(
-    folder: Path,
-    *,
-    keep_blobs: bool = False,
-    tls: ssl.SSLContext | None = None,
-    results: type[ResultFiles] = ResultFiles,
-    before_commit: Callable[[], None] = lambda: None,
-    **changed: float,
-) -> AsyncIterator[Site]:
-    """Serve a run until the end of the block."""
-    store, seen = QuickStore(before_commit=before_commit), Seen()
-    await store.open_run(RUN, now=time.time())
-    layout = Layout(folder / "state", folder / "output")
-    layout.prepare()
-    blobs = BlobStore(layout)
-    intake = Intake(layout, blobs, store, LIMITS, RUN)
-    await intake.recover(store.snapshot())
-    app = StatusApp(
-        store,
-        Health(),
-        lambda _: Page(b"", "text/plain", False),
-        Audience.LOCAL,
-        seen,
-        results=results(layout, blobs),
-        retrieved=store.retrieved,
-    )
-    listener = listening(app, seen, ssl_context=tls)
-    finish = Finish(layout, blobs, intake, Judge(), keep_blobs=keep_blobs)
-    try:
-        with constants(**changed):
-            yield Site(store, intake, finish, layout, await listener.start(), listener, seen)
-    finally:
-        await listener.close(grace=1.0)
-        await intake.close()
-        await store.close()
-    assert [] == seen.surprises
 
 
 @pytest.mark.parametrize(
@@ -165,7 +39,7 @@ async def serving(
 async def test_an_opaque_file(tmp_path, sent, told):
     """Its bytes, as an attachment of a type that no browser runs, whatever its worker said."""
     body = b"<script>alert(1)</script>"
-    async with serving(tmp_path) as site:
+    async with serving(tmp_path, RUN) as site:
         await site.put(NODE1, body, content_type=sent, filename="a.html", disposition=True)
         reply = await site.get("/results/sysd/node1")
         bare = await site.get("/results/sysd/node1", method="HEAD")
@@ -192,7 +66,7 @@ async def test_an_opaque_file(tmp_path, sent, told):
 @situation
 async def test_the_name_of_a_file(tmp_path, sent, told):
     """Also one that a header cannot say as it is; our own reader of such headers gets it back."""
-    async with serving(tmp_path) as site:
+    async with serving(tmp_path, RUN) as site:
         await site.put(NODE1, b"x", filename=sent, disposition=True)
         header = (await site.get("/results/sysd/node1")).headers["content-disposition"]
 
@@ -203,7 +77,7 @@ async def test_the_name_of_a_file(tmp_path, sent, told):
 async def test_an_archive(tmp_path):
     """The archive as it was sent."""
     body = tgz(file(b"a", b"A"))
-    async with serving(tmp_path) as site:
+    async with serving(tmp_path, RUN) as site:
         await site.put(E2E, body, content_type="application/gzip", filename="r.tar.gz")
         reply = await site.get("/results/e2e/global")
 
@@ -223,7 +97,7 @@ async def test_an_archive(tmp_path):
 @situation
 async def test_a_part_of_it(tmp_path, asked, status, part):
     """A download that broke goes on where it was."""
-    async with serving(tmp_path) as site:
+    async with serving(tmp_path, RUN) as site:
         await site.put(NODE1, b"0123456789")
         reply = await site.get("/results/sysd/node1", f"Range: {asked}")
 
@@ -235,7 +109,7 @@ async def test_a_part_of_it(tmp_path, asked, status, part):
 @situation
 async def test_a_file_that_its_reader_has(tmp_path):
     """304 with the tag that came with it, and counted as that."""
-    async with serving(tmp_path) as site:
+    async with serving(tmp_path, RUN) as site:
         await site.put(NODE1, b"0123456789")
         first = await site.get("/results/sysd/node1")
         again = await site.get("/results/sysd/node1", f"If-None-Match: {first.headers['etag']}")
@@ -269,7 +143,7 @@ PARTIAL = {"content_type": "application/gzip", "error": True, "filename": "r.tar
 @situation
 async def test_an_error(tmp_path, body, meta, told):
     """200 with the error.json that the tarball will have, and a header that says what it is."""
-    async with serving(tmp_path) as site:
+    async with serving(tmp_path, RUN) as site:
         if body is None:
             await site.store.mark_failed(E2E, GONE)
         else:
@@ -286,7 +160,7 @@ async def test_an_error(tmp_path, body, meta, told):
 @situation
 async def test_a_tarball_that_is_not_there(tmp_path):
     """Not yet, or never: packing was given up, and asking again is no use."""
-    async with serving(tmp_path) as site:
+    async with serving(tmp_path, RUN) as site:
         for key in RUN.keys:
             await site.store.mark_failed(key, GONE)
         await site.store.advance_run(Phase.POST_PROCESSING)
@@ -301,7 +175,7 @@ async def test_a_tarball_that_is_not_there(tmp_path):
 @situation
 async def test_what_is_not_there(tmp_path):
     """No result yet, no such key, no such path: 404. No other method, and nobody else."""
-    async with serving(tmp_path) as site:
+    async with serving(tmp_path, RUN) as site:
         assert (404, b"there is no result yet\n") == (await site.get("/results/sysd/node1")).said
         for path in (
             "sysd/node9",
@@ -322,7 +196,7 @@ async def test_what_is_not_there(tmp_path):
 @situation
 async def test_after_the_tarball(tmp_path, keep):
     """410 once its bytes are in the tarball only; an error of ours is in the row."""
-    async with serving(tmp_path, keep_blobs=keep) as site:
+    async with serving(tmp_path, RUN, keep_blobs=keep) as site:
         await site.put(NODE1, b"x")
         await site.pack()
         await site.finish.clear(site.store.snapshot())
@@ -345,7 +219,7 @@ async def test_after_the_tarball(tmp_path, keep):
 @situation
 async def test_a_download_counts_once_its_digest_is_confirmed(tmp_path):
     """Not when the bytes have left: a proxy may have them, or a full disk. By its audience only."""
-    async with serving(tmp_path) as site:
+    async with serving(tmp_path, RUN) as site:
         early = await site.confirm(b'{"sha256": ""}')
         await site.put(NODE1, b"x")
         await site.pack()
@@ -379,7 +253,7 @@ async def test_a_confirmation_that_cannot_be_noted(tmp_path):
         for error in full:
             raise error
 
-    async with serving(tmp_path, before_commit=commit) as site:
+    async with serving(tmp_path, RUN, before_commit=commit) as site:
         await site.pack()
         full.append(sqlite3.OperationalError("database or disk is full"))
         whole = await site.get("/results")
@@ -395,9 +269,9 @@ async def test_a_confirmation_that_cannot_be_noted(tmp_path):
 async def test_a_blob_that_goes_before_it_is_opened(tmp_path, packed):
     """410 if it went because it is in the tarball, else 503; never 404, and never half a file."""
 
-    class Late(ResultFiles):
-        async def one(self, latest, key):
-            answer = await super().one(latest, key)
+    class Late(Results):
+        async def one(self, key):
+            answer = await super().one(key)
             if isinstance(answer, FileResponse):
                 if packed:
                     await site.pack()
@@ -406,7 +280,7 @@ async def test_a_blob_that_goes_before_it_is_opened(tmp_path, packed):
                     site.blob(NODE1).unlink()
             return answer
 
-    async with serving(tmp_path, results=Late) as site:
+    async with serving(tmp_path, RUN, results=Late) as site:
         await site.put(NODE1, b"x")
         reply = await site.get("/results/sysd/node1")
 
@@ -422,7 +296,7 @@ async def test_a_reader_that_takes_a_few_bytes_now_and_then(tmp_path, encrypted)
     bound = {"UPLOAD_RATE": 10 * size, "UPLOAD_RATE_AFTER": 0.3}
     tls = server_context() if encrypted else None
     client = certs.client_context(certs.client("e2e")) if encrypted else None
-    async with serving(tmp_path, tls=tls, **bound) as site, asyncio.timeout(HANG):
+    async with serving(tmp_path, RUN, tls=tls, **bound) as site, asyncio.timeout(HANG):
         await site.put(NODE1, bytes(size))
         async with connected(site.address, client) as wire:
             await wire.send(head("GET", "/results/sysd/node1", host="localhost"))
@@ -442,7 +316,7 @@ async def test_a_reader_that_takes_a_few_bytes_now_and_then(tmp_path, encrypted)
 @situation
 async def test_bytes_that_are_damaged(tmp_path):
     """503 for a blob or a tarball that is not what it was: nobody is to take it for the result."""
-    async with serving(tmp_path, keep_blobs=True) as site:
+    async with serving(tmp_path, RUN, keep_blobs=True) as site:
         await site.put(NODE1, b"whole")
         blob = site.blob(NODE1)
         blob.write_bytes(b"half")
@@ -457,7 +331,7 @@ async def test_bytes_that_are_damaged(tmp_path):
 @situation
 async def test_a_reader_that_leaves(tmp_path):
     """The file is closed, and the next reader is served."""
-    async with serving(tmp_path) as site, asyncio.timeout(HANG):
+    async with serving(tmp_path, RUN) as site, asyncio.timeout(HANG):
         await site.put(NODE1, bytes(20_000_000))
         async with connected(site.address, None) as wire:
             await wire.send(head("GET", "/results/sysd/node1", host="localhost"))
@@ -469,7 +343,7 @@ async def test_a_reader_that_leaves(tmp_path):
 async def test_readers_that_leave_over_tls(tmp_path, caplog):
     """The same: nothing goes on reading and writing for who is not there, and nothing fails."""
     context, client = server_context(), certs.client_context(certs.client("e2e"))
-    async with serving(tmp_path, tls=context) as site, asyncio.timeout(HANG):
+    async with serving(tmp_path, RUN, tls=context) as site, asyncio.timeout(HANG):
         await site.put(NODE1, bytes(20_000_000))
         for _ in range(10):
             async with connected(site.address, client) as wire:

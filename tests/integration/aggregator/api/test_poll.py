@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import pytest
 
-from reporter.aggregator.api import readers, status_app
+from reporter.aggregator.api import readers
 from reporter.aggregator.server.answers import Answer
 from reporter.run.plan import Key
 from reporter.run.progress import Progress
@@ -246,13 +246,13 @@ async def test_no_more_than_two_answers_a_second():
 @situation
 async def test_many_readers_of_a_revision_get_one_answer(monkeypatch):
     """Made once: all of them share its bytes."""
-    made, make = [], status_app._made
+    made, make = [], readers._made
 
     def count(*given: Any) -> Answer:
         made.append(make(*given))
         return made[-1]
 
-    monkeypatch.setattr(status_app, "_made", count)
+    monkeypatch.setattr(readers, "_made", count)
     async with beginning() as (status, first):
         asked = [await waits(status, first) for _ in range(5)]
         await progress(status, NODE1, "news")
@@ -311,7 +311,7 @@ async def test_whole_documents_that_are_read_slowly():
             reader = await slow.enter_async_context(connected(status.address, None))
             await reader.send(head("GET", "/status", host=LOCAL))
             assert b"HTTP/1.1 200" == await reader.some(12)
-        documents = [len(answer.content) for answer in status.app._wholes]
+        documents = [len(answer.content) for answer in status.app._readers._wholes]
         newest = status.store.snapshot().revision
         summary = json.loads((await status.ask("/status?summary=true")).body)
 
@@ -323,7 +323,7 @@ async def test_whole_documents_that_are_read_slowly():
 @situation
 async def test_whole_documents_when_the_newest_is_old(monkeypatch):
     """Refused until those on their way have been read; parts of the run are served."""
-    monkeypatch.setattr(status_app, "_ROOM", -1)
+    monkeypatch.setattr(readers, "_ROOM", -1)
     async with beginning() as (status, _):
         refused = await status.ask("/status")
         summary = await status.ask("/status?summary=true")
@@ -334,8 +334,8 @@ async def test_whole_documents_when_the_newest_is_old(monkeypatch):
 @situation
 async def test_a_whole_document_that_nobody_reads_any_more(monkeypatch):
     """It makes room for the next one, in whatever encoding that is."""
-    monkeypatch.setattr(status_app, "_ROOM", 0)
-    monkeypatch.setattr(status_app, "_FULL_AGE", 0.0)
+    monkeypatch.setattr(readers, "_ROOM", 0)
+    monkeypatch.setattr(readers, "_FULL_AGE", 0.0)
     async with beginning() as (status, _):
         found = []
         for number, accepted in enumerate(("identity", "gzip", "identity", "identity")):

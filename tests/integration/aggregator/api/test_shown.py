@@ -1,35 +1,15 @@
 """What the page asks about results: the tests that did not pass."""
 
-import asyncio
 import json
-import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from reporter.aggregator.api import Audience, Shown, StatusApp
-from reporter.aggregator.intake import Intake
-from reporter.aggregator.judging import Judging
-from reporter.aggregator.tarball.finish import Finish
-from reporter.common.metrics import Page
-from reporter.ledger.blobs import BlobStore
-from reporter.ledger.layout import Layout
-from reporter.results.process import Judge
 from reporter.run.plan import Key, Plan, Plugin
-from reporter.run.record import Cause, Failure
-from reporter.run.state import Phase
 from reporter.run.upload import Meta
-from tests.aggregators.listening import limited, listening
-from tests.aggregators.stores import QuickStore
 from tests.archives import tars
-from tests.integration.aggregator.api.scene import Seen, situation
-from tests.integration.aggregator.api.test_files import Sender
-from tests.integration.aggregator.api.test_status import Health
-from tests.integration.aggregator.api.wire import HANG, Reply, connected, head
+from tests.integration.aggregator.api.scene import situation
+from tests.integration.aggregator.api.site import Site, serving
 
 RUN = Plan(
     "run-1",
@@ -45,92 +25,22 @@ ARCHIVE = Meta(content_type="application/gzip", filename="r.tar.gz", disposition
 BAD_CASE = '<testcase name="c{}"><failure message="{}"/></testcase>'
 
 
-@dataclass
-class Site:
-    """A run whose results are judged and shown."""
-
-    store: QuickStore
-    intake: Intake
-    finish: Finish
-    layout: Layout
-    address: tuple[str, int]
-
-    async def put(self, key: Key, body: bytes, meta: Meta = PLAIN) -> None:
-        """Take a result in."""
-        await self.intake.take(key, meta, Sender(body))
-
-    async def judged(self, key: Key) -> None:
-        """Wait for its verdict."""
-        changed = asyncio.Event()
-        unsubscribe = self.store.subscribe(changed.set)
-        async with asyncio.timeout(HANG):
-            while not self.store.entry(key).record.verdict:
-                changed.clear()
-                await changed.wait()
-        unsubscribe()
-
-    async def get(self, path: str, *headers: str, host: str = "localhost") -> Reply:
-        """Ask for something."""
-        async with connected(self.address, None) as wire:
-            await wire.send(head("GET", path, *headers, host=host))
-            return await wire.reply(method="GET")
-
-    async def read(self, path: str) -> Any:
-        """Ask for a document that is there."""
-        reply = await self.get(path)
-        assert 200 == reply.status, reply.said
-        assert ("application/json", "nosniff") == (
-            reply.headers["content-type"],
-            reply.headers["x-content-type-options"],
-        )
-        return json.loads(reply.body)
-
-    async def end(self) -> None:
-        """Bring the run to its end, when the bytes of the results are gone."""
-        for key in RUN.keys:
-            if not self.store.entry(key).terminal:
-                failure = Failure("final", 1.0, "pod gone", Cause.POD_FAILED)
-                await self.store.mark_failed(key, failure)
-        await self.store.advance_run(Phase.POST_PROCESSING)
-        tar = await self.finish.package(self.store.snapshot())
-        await self.store.advance_run(Phase.CLOSED, tar=tar)
-        await self.finish.clear(self.store.snapshot())
-        assert [] == [*self.layout.blobs.iterdir()]
-
-
-@asynccontextmanager
-async def serving(folder: Path, *, judged: bool = True) -> AsyncIterator[Site]:
-    """Serve a run until the end of the block."""
-    store, seen, judge = QuickStore(), Seen(), Judge()
-    await store.open_run(RUN, now=time.time())
-    layout = Layout(folder / "state", folder / "output")
-    layout.prepare()
-    blobs = BlobStore(layout)
-    intake = Intake(layout, blobs, store, limited(disk_reserve_bytes=0), RUN)
-    await intake.recover(store.snapshot())
-    app = StatusApp(
-        store,
-        Health(),
-        lambda _: Page(b"", "text/plain", False),
-        Audience.LOCAL,
-        seen,
-        shown=Shown(layout),
+async def read(site: Site, path: str) -> Any:
+    """Ask for a document that is there."""
+    reply = await site.get(path)
+    assert 200 == reply.status, reply.said
+    assert ("application/json", "nosniff") == (
+        reply.headers["content-type"],
+        reply.headers["x-content-type-options"],
     )
-    listener = listening(app, seen)
-    finish = Finish(layout, blobs, intake, judge)
-    judging = (
-        asyncio.create_task(Judging(layout, blobs, store, RUN, judge).run()) if judged else None
-    )
-    try:
-        yield Site(store, intake, finish, layout, await listener.start())
-    finally:
-        if judging is not None:
-            judging.cancel()
-            await asyncio.wait((judging,))
-        await listener.close(grace=1.0)
-        await intake.close()
-        await store.close()
-    assert [] == seen.surprises
+    return json.loads(reply.body)
+
+
+async def end(site: Site) -> None:
+    """Bring the run to its end, when the bytes of the results are gone."""
+    await site.pack()
+    await site.finish.clear(site.store.snapshot())
+    assert [] == [*site.layout.blobs.iterdir()]
 
 
 def packed(*files: tuple[str, bytes]) -> bytes:
@@ -143,14 +53,14 @@ async def test_tests_that_did_not_pass(tmp_path):
     """Of two formats, what failed first, before and after the bytes of the result are gone."""
     report = f"<testsuite name='s'>{BAD_CASE.format(1, 'why')}<testcase/></testsuite>".encode()
     events = b'{"Action":"run","Package":"p","Test":"Open"}\n{"Action":"fail","Package":"q"}\n'
-    async with serving(tmp_path) as site:
+    async with serving(tmp_path, RUN, judged=True) as site:
         assert 404 == (await site.get("/results/junit/global/report")).status
         await site.put(JUNIT, packed(("out/a.xml", report)), ARCHIVE)
         await site.put(GO, events)
         for key in (JUNIT, GO):
             await site.judged(key)
-        junit = await site.read("/results/junit/global/report")
-        go = await site.read("/results/go/global/report")
+        junit = await read(site, "/results/junit/global/report")
+        go = await read(site, "/results/go/global/report")
         assert {
             "run": "run-1",
             "key": "junit/global",
@@ -164,16 +74,16 @@ async def test_tests_that_did_not_pass(tmp_path):
         assert [("failed", "q"), ("unknown", "Open"), ("unknown", "p")] == [
             (each["status"], each["name"]) for each in go["tests"]
         ]
-        await site.end()
-        assert junit == await site.read("/results/junit/global/report")
-        assert "pod gone" == (await site.read("/results/checks/n1/report"))["tests"][0]["text"]
+        await end(site)
+        assert junit == await read(site, "/results/junit/global/report")
+        assert "pod gone" == (await read(site, "/results/checks/n1/report"))["tests"][0]["text"]
 
 
 @situation
 async def test_a_report_that_is_as_large_as_it_can_be(tmp_path):
     """Bounded in tests and in bytes; what is left out is counted; a reader that has it gets 304."""
     cases = "".join(BAD_CASE.format(number, "x" * 9000) for number in range(2_000))
-    async with serving(tmp_path) as site:
+    async with serving(tmp_path, RUN, judged=True) as site:
         await site.put(JUNIT, f"<testsuite>{cases}</testsuite>".encode())
         await site.judged(JUNIT)
         reply = await site.get("/results/junit/global/report")
@@ -192,7 +102,7 @@ async def test_a_report_that_is_as_large_as_it_can_be(tmp_path):
 @situation
 async def test_a_result_that_is_still_being_read(tmp_path):
     """409, and when to ask again."""
-    async with serving(tmp_path, judged=False) as site:
+    async with serving(tmp_path, RUN) as site:
         await site.put(JUNIT, b"<testsuite/>")
         reply = await site.get("/results/junit/global/report")
         assert (409, b"the result is still being read\n", "2") == (
@@ -204,20 +114,20 @@ async def test_a_result_that_is_still_being_read(tmp_path):
 @situation
 async def test_hostile_reports_cost_only_their_own_answer(tmp_path):
     """One that cannot be read says why; a kept file that was damaged is not used."""
-    async with serving(tmp_path) as site:
+    async with serving(tmp_path, RUN, judged=True) as site:
         await site.put(JUNIT, BAD_CASE.format("&lt;b&gt;", "\u202ex").encode())
         await site.put(GO, b'{"Action":"fail","Package":"p","Test":"\\ud800\\u0000"}\nno\n')
         for key in (JUNIT, GO):
             await site.judged(key)
-        junit = await site.read("/results/junit/global/report")
+        junit = await read(site, "/results/junit/global/report")
         assert "not a JUnit report" in junit["tests"][0]["text"]
-        go = await site.read("/results/go/global/report")
+        go = await read(site, "/results/go/global/report")
         assert [("failed", "?\0"), ("unknown", "p"), ("unknown", "result")] == [
             (each["status"], each["name"]) for each in go["tests"]
         ]
         for each in site.layout.kept.iterdir():
             each.write_bytes(b"half")
-        assert {"failed": 1, "unknown": 1} == (await site.read("/results/go/global/report"))[
+        assert {"failed": 1, "unknown": 1} == (await read(site, "/results/go/global/report"))[
             "unlisted"
         ]
 
@@ -236,6 +146,6 @@ async def test_hostile_reports_cost_only_their_own_answer(tmp_path):
 @situation
 async def test_paths_that_are_none(tmp_path, path):
     """404; and none of it is for strangers."""
-    async with serving(tmp_path, judged=False) as site:
+    async with serving(tmp_path, RUN) as site:
         assert 404 == (await site.get(path)).status
         assert 403 == (await site.get(path, host="evil.example")).status

@@ -16,12 +16,14 @@ from urllib.parse import quote
 
 import pytest
 
-from reporter.aggregator.api import Audience, Listener, StatusApp
+from reporter.aggregator.api.status_app import StatusApp
 from reporter.aggregator.certificates import tls
+from reporter.aggregator.server.listener import Listener
 from reporter.common.metrics import Page
 from reporter.run.plan import Key, parse_plan
 from reporter.run.progress import Progress
 from tests.aggregators import run_certificates as certs
+from tests.aggregators.contexts import context
 from tests.aggregators.listening import constants, listening
 from tests.aggregators.stores import QuickStore
 from tests.integration.aggregator.api.scene import E2E, PLAN, Seen, situation
@@ -41,6 +43,10 @@ class Health:
     def checks(self) -> dict[str, str | None]:
         """Name what must work."""
         return self.problems
+
+    def scrape(self, accept: str) -> Page:
+        """Render the metrics."""
+        return Page(f"# for {accept}\n".encode(), "text/plain; version=0.0.4", False)
 
 
 class Status:
@@ -89,8 +95,8 @@ class Status:
 
 @asynccontextmanager
 async def serving(
-    audience: Audience = Audience.LOCAL,
     *,
+    settings: dict[str, Any] | None = None,
     server: ssl.SSLContext | None = None,
     client: ssl.SSLContext | None = None,
     host: str = "127.0.0.1",
@@ -100,13 +106,9 @@ async def serving(
 ) -> AsyncIterator[Status]:
     """Serve the status of a run."""
     store = store or QuickStore()
-    await store.open_run(parse_plan(plan or PLAN), now=time.time())
-    health, seen = Health(), Seen()
-
-    def metrics(accept: str) -> Page:
-        return Page(f"# for {accept}\n".encode(), "text/plain; version=0.0.4", False)
-
-    app = StatusApp(store, health, metrics, audience, seen)
+    parsed, health, seen = parse_plan(plan or PLAN), Health(), Seen()
+    await store.open_run(parsed, now=time.time())
+    app = StatusApp(context(parsed, store=store, observer=seen, settings=settings), health)
     listener = listening(app, seen, ssl_context=server, host=host, **listener_options)
     status = Status(store, health, listener, app, client)
     status.address = await listener.start()
@@ -377,7 +379,7 @@ async def test_probes_and_metrics_are_for_anyone():
 @situation
 async def test_everybody_where_the_scope_is_any():
     """K15: STATUS_SCOPE=any."""
-    async with serving(Audience.ANY) as status:
+    async with serving(settings={"status_scope": "any"}) as status:
         assert 200 == (await status.ask("/status", peer="127.0.0.6", host="evil")).status
 
 
@@ -403,7 +405,9 @@ async def test_certified_clients(certified, peer, host, code):
     """K15: with a certificate 200 from anywhere, without one only locally; probes always."""
     pair = certs.authority().pair("reader", "reader") if certified else None
     client = certs.client_context(pair)
-    async with serving(Audience.CERTIFIED, server=_status_context(), client=client) as status:
+    async with serving(
+        settings={"status_tls_client_ca": "ca.pem"}, server=_status_context(), client=client
+    ) as status:
         data = await status.ask("/status", peer=peer, host=host)
         probe = await status.ask("/livez", peer="127.0.0.6", host="aggregator")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from reporter.run.entry import State
@@ -85,7 +87,7 @@ class TestHeartbeats:
 
         async def story():
             world = World(plan)
-            world.removed = lambda: False
+            world.launcher = SimpleNamespace(through=False)
             await world.start()
             await world.store.launch_entries(plan.keys, at=world.wall)
             await world.pass_time(500)
@@ -180,7 +182,7 @@ class TestHeartbeats:
             await world.start()
             world.beat(E2E)
             for _ in range(100):
-                world.full_seconds += 10
+                world.workers.full_seconds += 10
                 await world.pass_time(10)
                 assert world.shown(E2E)["stale"] is False
             assert (State.RUNNING, None) == world.state(E2E)

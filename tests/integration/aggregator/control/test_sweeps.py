@@ -1,12 +1,11 @@
-"""The sweeps look at few entries and find what a look at each of them would have found."""
+"""The sweeps find what a look at each entry by itself would have found."""
 
 from __future__ import annotations
 
 import asyncio
 import math
 import os
-from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -16,7 +15,7 @@ from reporter.ledger import Windows
 from reporter.run import heartbeats as beats
 from reporter.run.clock import RunClock
 from reporter.run.entry import due, fail, silence
-from reporter.run.heartbeats import Beat
+from reporter.run.heartbeats import Beat, Rhythm
 from reporter.run.plan import Key, Plan, Plugin
 from reporter.run.record import Failure, Rank, Record
 from reporter.run.state import Snapshot
@@ -99,7 +98,7 @@ class Process:
             windows=Windows(retry=40.0, cap=90.0),
         )
         await self.store.open_run(PLAN, now=self.wall)
-        self.silence = Silence(self.store, TIMEOUT, INTERVAL, lambda: self.full)
+        self.silence = Silence(self.store, Rhythm(INTERVAL, TIMEOUT), lambda: self.full)
         self.rows = RowByRow(self.full)
         self.silence.forgive(math.inf, self.mono)
         await self.store.workers_return(at=self.wall)
@@ -232,39 +231,3 @@ def test_the_sweeps_find_what_a_look_at_each_row_finds(steps: list[tuple[Any, ..
             await process.store.close()
 
     asyncio.run(story())
-
-
-def test_a_sweep_reads_no_row_of_those_that_were_heard() -> None:
-    """With many workers nearly all of them: neither their entry nor their beat is looked at."""
-    nodes = tuple(f"n{number}" for number in range(500))
-    plan = Plan("run-1", (Plugin("ours", nodes, heartbeats=True),), timeout_seconds=10**6)
-
-    class Counted(dict[Key, Any]):
-        """Knows whose values were asked for."""
-
-        asked: ClassVar[set[Key]] = set()
-
-        def __getitem__(self, key: Key) -> Any:
-            self.asked.add(key)
-            return super().__getitem__(key)
-
-    class Looked(QuickStore):
-        def snapshot(self) -> Snapshot:
-            run = super().snapshot()
-            return replace(run, entries=Counted(run.entries), beats=Counted(run.beats))
-
-    async def story() -> set[Key]:
-        store = Looked()
-        await store.open_run(plan, now=0.0)
-        await store.launch("ours", at=0.0)
-        swept = Silence(store, TIMEOUT, INTERVAL)
-        for mono in range(1, 50, 5):
-            for key in plan.keys[2 if mono > 1 else 0 :]:
-                store.record_heartbeat(key, float(mono), beat=True)
-            Counted.asked.clear()
-            swept.look(0.0, float(mono))
-        await store.close()
-        return set(Counted.asked)
-
-    # The two that are silent, and the first one that is not.
-    assert len(asyncio.run(story())) <= 3

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from reporter.run.entry import Marked, State
@@ -42,8 +44,7 @@ class TestWait:
 
     def test_a_launcher_has_not_removed_everything(self, world):
         """The run stays open, and no clock begins of itself; then it closes."""
-        left = [True]
-        world.removed = lambda: not left
+        world.launcher = SimpleNamespace(through=False)
 
         async def story():
             await world.start()
@@ -52,7 +53,7 @@ class TestWait:
                 await world.result(key)
             await world.pass_time(5)
             assert Phase.RUNNING is world.store.phase
-            left.clear()
+            world.launcher.through = True
             await world.control.tick()
             assert Phase.CLOSED is world.store.phase
 
@@ -184,13 +185,13 @@ class TestWait:
             await world.start()
             await world.result(NODE1)
             await world.result(NODE2)
-            world.reading.add(E2E)
+            world.uploads.holding.add(E2E)
             await world.pass_time(3_700, step=10)
             assert (State.TIMED_OUT, Cause.DEADLINE) == world.state(E2E)
             assert Phase.RUNNING is world.store.phase
 
             assert UploadOutcome.ACCEPTED is await world.result(E2E)
-            world.reading.clear()
+            world.uploads.holding.clear()
             await world.control.tick()
             assert (State.COMPLETE, None) == world.state(E2E)
             assert Phase.CLOSED is world.store.phase
@@ -203,12 +204,27 @@ class TestWait:
         async def story():
             await world.start()
             await world.attempt(E2E)
-            world.excused.add(E2E)
+            world.uploads.excused.add(E2E)
             await world.pass_time(1_000, step=10)
             assert (State.RUNNING, None) == world.state(E2E)
-            world.excused.clear()
+            world.uploads.excused.clear()
             await world.control.tick()
             assert (State.FAILED, Cause.UPLOAD_FAILED) == world.state(E2E)
+
+        play(story())
+
+    def test_upload_in_the_queue_at_its_deadline(self, world):
+        """It had come in time, and its deadline stays open while it waits."""
+
+        async def story():
+            await world.start()
+            world.uploads.queued.add(E2E)
+            await world.pass_time(5_000, step=10)
+            assert (State.RUNNING, None) == world.state(E2E)
+            assert (State.TIMED_OUT, Cause.DEADLINE) == world.state(NODE1)
+            world.uploads.queued.clear()
+            await world.control.tick()
+            assert (State.TIMED_OUT, Cause.DEADLINE) == world.state(E2E)
 
         play(story())
 
@@ -219,7 +235,7 @@ class TestWait:
             await world.start()
             for key in PLAN.keys:
                 await world.result(key)
-            world.reading.add(E2E)
+            world.uploads.holding.add(E2E)
             await world.control.tick()
 
             assert Phase.CLOSED is world.store.phase

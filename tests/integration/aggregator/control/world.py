@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
+from types import SimpleNamespace
 from typing import Any
 
-from reporter.aggregator.control import Control, Timing
+from reporter.aggregator.control import Control
 from reporter.aggregator.tarball.package import PackageFailed
 from reporter.common import log
 from reporter.ledger import StoreFull, Windows
@@ -16,6 +17,7 @@ from reporter.run.plan import Key, Plan, Plugin
 from reporter.run.record import Cause, Failure, Rank, Record
 from reporter.run.state import Phase, Snapshot, Tar
 from reporter.run.upload import UploadOutcome
+from tests.aggregators.contexts import context
 from tests.aggregators.stores import QuickStore, volatile
 from tests.unit.run.world import status_document
 
@@ -60,11 +62,11 @@ class World:
         self.plan, self.window, self.timeout = plan, window, timeout
         self.mono, self.wall = 1_000.0, 1_800_000_000.0
         self.path = volatile(self) / "run.db"
-        self.reading, self.counted = set[Key](), list[str]()
-        self.excused, self.full_seconds = set[Key](), 0.0
+        self.counted = list[str]()
+        self.uploads = SimpleNamespace(holding=set[Key](), excused=set[Key](), queued=set[Key]())
+        self.workers = SimpleNamespace(full_seconds=0.0)
         self.full: StoreFull | None = None
-        self.removed: Callable[[], bool] | None = None
-        """Whether a launcher has removed what it launched; nothing: there is none."""
+        self.launcher: Any = None
 
     async def start(
         self,
@@ -88,17 +90,16 @@ class World:
         if package_again:
             assert await self.store.package_again()
         self.move(recovering)
-        self.control = Control(
-            self.store,
-            self.files,
-            plan=self.plan,
-            timing=Timing(heartbeat_timeout=self.timeout),
-            holding=lambda: self.reading,
-            excused=lambda: self.excused,
-            full=lambda: self.full_seconds,
-            removed=self.removed,
-            count=self.counted.append,
+        shared = context(
+            self.plan,
+            self.path.parent,
+            store=self.store,
+            settings={"heartbeat_timeout_seconds": self.timeout},
             now=now,
+        )
+        shared.metrics.count = self.counted.append
+        self.control = Control(
+            shared, self.files, self.uploads, self.workers, launcher=self.launcher
         )
         await self.control.tick()
         return self
@@ -107,7 +108,7 @@ class World:
         """Be killed, stay away for `after` seconds, start again with another monotonic clock."""
         self.wall += after
         self.mono = 5.0
-        self.reading.clear()
+        self.uploads.holding.clear()
         await self.store.close()
         await self.start(**options)
 

@@ -17,19 +17,18 @@ from reporter.aggregator.intake import Intake
 from reporter.aggregator.tarball.finish import Finish
 from reporter.aggregator.tarball.package import BodiesLost
 from reporter.ledger import Store
-from reporter.ledger.blobs import BlobStore
 from reporter.results.process import Judge
 from reporter.run.plan import Key, Plan, Plugin
 from reporter.run.record import Cause
 from reporter.run.state import Phase
 from reporter.run.upload import UploadOutcome
 from tests import forked
+from tests.aggregators.contexts import context
 from tests.archives.tars import file, tgz
 from tests.integration.aggregator.intake.scene import (
     ARCHIVE,
     E2E,
     JSON,
-    LIMITS,
     NODE1,
     NODE2,
     NOW,
@@ -52,10 +51,8 @@ class DiskScene(Scene):
         self.layout.prepare()
         self.store = Store(self.layout.database)
         await self.store.open_run(self.plan, now=NOW)
-        self.bodies = BlobStore(self.layout, step)
-        self.intake = Intake(
-            self.layout, self.bodies, self.store, LIMITS, self.plan, step=step, wall=lambda: NOW
-        )
+        self.context = context(self.plan, self.root, store=self.store, wall=lambda: NOW, step=step)
+        self.bodies, self.intake = self.context.blobs, Intake(self.context)
         self.finish = Finish(self.layout, self.bodies, self.intake, Judge(), step=step)
         self.recovered = await self.intake.recover(self.store.snapshot())
 

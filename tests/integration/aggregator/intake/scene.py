@@ -11,8 +11,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from reporter.aggregator.context import Context
 from reporter.aggregator.intake import Intake
-from reporter.aggregator.limit_settings import Limits
 from reporter.aggregator.tarball.finish import Finish
 from reporter.ledger.blobs import BlobStore, Step, no_step
 from reporter.ledger.layout import Layout
@@ -21,6 +21,7 @@ from reporter.run.entry import Marked
 from reporter.run.plan import Key, Plan, Plugin
 from reporter.run.record import Cause, Failure
 from reporter.run.upload import Meta, UploadConclusion, UploadOutcome
+from tests.aggregators.contexts import context
 from tests.aggregators.listening import constants
 from tests.aggregators.stores import QuickStore, volatile
 from tests.archives.packed import packed
@@ -31,13 +32,6 @@ NODE2 = Key("sysd", "node2")
 PLAN = Plan("run-1", (Plugin("e2e"), Plugin("sysd", ("node1", "node2"))))
 NOW = 1_700_000_000.0
 
-
-def limited(**values: object) -> Limits:
-    """The defaults but for some values, and all of the disk."""
-    return Limits.model_construct(**{"disk_reserve_bytes": 0, **values})
-
-
-LIMITS = limited()
 
 PLAIN = Meta()
 JSON = Meta(content_type="application/json", filename="a.json", disposition=True)
@@ -114,6 +108,7 @@ class Scene:
         self.layout = Layout(root / "state", root / "output")
         self.database = volatile(self) / "run.db"
         self.store: Any
+        self.context: Context
         self.bodies: BlobStore
         self.intake: Intake
         self.finish: Finish
@@ -123,7 +118,7 @@ class Scene:
         self,
         *,
         plan: Plan = PLAN,
-        limits: Limits = LIMITS,
+        limits: dict[str, Any] | None = None,
         step: Step = no_step,
         before_commit: Callable[[], None] = lambda: None,
         recover: bool = True,
@@ -134,11 +129,12 @@ class Scene:
         self.store = QuickStore(self.database, before_commit=before_commit)
         await self.store.open_run(plan, now=NOW)
         wall = options.pop("wall", lambda: NOW)
-        self.bodies = BlobStore(self.layout, step)
+        self.context = context(
+            plan, self.root, store=self.store, wall=wall, step=step, settings=limits
+        )
+        self.layout, self.bodies = self.context.layout, self.context.blobs
         with constants(UPLOADS_PER_KEY=64):  # as many of one key as there are
-            self.intake = Intake(
-                self.layout, self.bodies, self.store, limits, plan, step=step, wall=wall
-            )
+            self.intake = Intake(self.context)
         self.finish = Finish(
             self.layout, self.bodies, self.intake, Judge(), step=step, wall=wall, **options
         )

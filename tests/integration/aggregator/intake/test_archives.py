@@ -27,7 +27,6 @@ from tests.integration.aggregator.intake.scene import (
     NODE1,
     Scene,
     held,
-    limited,
     play,
     refused,
     sha,
@@ -145,7 +144,7 @@ def test_a38_the_limits_are_those_of_the_settings(
         assert refused(reason) == await here.put(E2E, body, ARCHIVE)
         assert here.store.entry(E2E).retrying
 
-    done = play(tmp_path, story, limits=limited(**limits))
+    done = play(tmp_path, story, limits=limits)
 
     assert ({}, [], []) == (done.files(), done.blobs(), done.leftovers())
 
@@ -157,7 +156,7 @@ def test_unpacking_that_takes_too_long(tmp_path: Path) -> None:
         no = refused("reading the archive takes too long")
         assert no == await here.put(E2E, tgz(file(b"a", os.urandom(2**20))), ARCHIVE)
 
-    play(tmp_path, story, limits=limited(archive_seconds=0))
+    play(tmp_path, story, limits={"archive_seconds": 0})
 
 
 def test_a_worker_of_another_key_is_not_disturbed(tmp_path: Path) -> None:

@@ -24,7 +24,6 @@ from tests.integration.aggregator.intake.scene import (
     NODE1,
     NODE2,
     Scene,
-    limited,
     play,
     sha,
     stored,
@@ -143,7 +142,7 @@ def test_below_the_reserve_while_the_body_comes(tmp_path: Path) -> None:
         assert DISK_FULL == verdict
         assert [] == here.leftovers()
 
-    play(tmp_path, story, limits=limited(disk_reserve_bytes=1))
+    play(tmp_path, story, limits={"disk_reserve_bytes": 1})
 
 
 def _tmpfs() -> str | None:

@@ -146,7 +146,7 @@ def readers() -> Iterator[set[str]]:
 
 @pytest.mark.parametrize(
     ("filler", "threads"),
-    [(b"[]", {"intake-disk-", "intake-verify-"}), (FILLED[11:], {"intake-read-"})],
+    [(b"[]", {"intake-disk_", "intake-verify_"}), (FILLED[11:], {"intake-read_"})],
     ids=["small", "large"],
 )
 def test_of_large_ones_one_is_read_at_a_time(

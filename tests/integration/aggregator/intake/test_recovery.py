@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from reporter.aggregator.intake import Recovered
+from reporter.aggregator.intake.intake import Recovered
 from reporter.aggregator.tarball.package import BodiesLost
 from reporter.common import log
 from reporter.run.entry import State

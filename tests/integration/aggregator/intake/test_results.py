@@ -27,7 +27,6 @@ from tests.integration.aggregator.intake.scene import (
     STALLED,
     Scene,
     held,
-    limited,
     pieces,
     play,
     refused,
@@ -324,7 +323,7 @@ def test_a_body_that_is_not_as_long_as_it_said(tmp_path: Path, length: int) -> N
 
 def test_a36_over_the_cap(tmp_path: Path) -> None:
     """A36: an endless body ends at the cap; the entry is retrying with the reason."""
-    limits = limited(max_result_bytes=1_000_000)
+    limits = {"max_result_bytes": 1_000_000}
 
     async def endless() -> AsyncIterator[bytes]:
         while True:

@@ -60,7 +60,7 @@ def test_every_kind_of_entry(tmp_path: Path) -> None:
         await here.put(LOGS1, packed(("d/two", b"2"), ("one", b"1")), ARCHIVE)
         await here.put(LOGS2, b'{"error":"no disk","n":3}', REPORT)
         await here.give_up(LOGS3, "silent", Cause.HEARTBEAT)
-        async with judging(here, PLAN):
+        async with judging(here):
             await judged(here, UNIT, MINE)
         await here.store.advance_run(Phase.POST_PROCESSING)
         await here.finish.package(here.store.snapshot())
@@ -188,7 +188,7 @@ def test_a_result_that_cannot_be_read_again_is_unknown_there(tmp_path: Path, mon
         await here.put(UNIT, PASSING, JSON)
         for key in (CHECK, MINE, LOGS1, LOGS2, LOGS3):
             await here.give_up(key, "gone")
-        async with judging(here, PLAN):
+        async with judging(here):
             await judged(here, UNIT)
         await here.store.advance_run(Phase.POST_PROCESSING)
         monkeypatch.setattr("reporter.results.process._PAUSE", 0)

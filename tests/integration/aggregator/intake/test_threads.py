@@ -91,24 +91,3 @@ def test_a_cancelled_caller_is_not_back_before_its_thread(threads: Threads) -> N
 
     asyncio.run(main())
     assert ["thread", "caller"] == ended
-
-
-def test_work_that_outlives_its_loop_ends_quietly() -> None:
-    """A loop that is gone cannot be told; the thread ends all the same."""
-    threads = Threads()
-    began, go_on, ended = threading.Event(), threading.Event(), threading.Event()
-
-    def work() -> None:
-        began.set()
-        assert go_on.wait(HANG)
-        ended.set()
-
-    async def main() -> None:
-        threads._disk.submit(work, ())
-        while not began.is_set():
-            await asyncio.sleep(0)
-
-    asyncio.run(main())
-    go_on.set()
-    threads.close()
-    assert ended.is_set()

@@ -1,21 +1,82 @@
-"""Which part of the run's status a query asks for: all, the summary, a page, or what is new."""
+"""The run's status as JSON: which part of it a query asks for, and its text, of one snapshot.
+
+For a thread, as thousands of entries take their time. By whom it is asked for is not known here.
+"""
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from io import BytesIO
 from itertools import islice
 from typing import Final
 from urllib.parse import parse_qsl
 
-from reporter.aggregator.api.encoded import Moment, PageWriter, encode_run
 from reporter.run.heartbeats import heard_since
 from reporter.run.plan import Key
 from reporter.run.state import Snapshot
+from reporter.run.status import entry_document, run_fields
 
 LARGEST: Final = 5_000  # entries of a page
 LONGEST: Final = 20  # seconds to wait for something new
 _NAMES: Final = ("summary", "limit", "after", "since", "wait")
+_PIECE: Final = 32  # entries, about half a millisecond
+_ENOUGH: Final = 768 * 1024  # bytes: what each of many slow readers may hold
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What is shown and when: Unix time, and the clock and the interval of the heartbeats."""
+
+    snapshot: Snapshot
+    now: float
+    mono: float
+    interval: float
+
+    def entry(self, key: Key, *, full: bool) -> bytes:
+        """Write an entry."""
+        document = entry_document(
+            self.snapshot, key, now=self.now, mono=self.mono, full=full, interval=self.interval
+        )
+        return encode(document)
+
+    def run(self, **more: object) -> bytes:
+        """Write the run without its entries, and what else is known of the answer."""
+        return encode(run_fields(self.snapshot, now=self.now) | more)
+
+
+def encode(document: object) -> bytes:
+    """Write JSON."""
+    return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+class _Writer:
+    """Writes the run with some of its entries, one after the other."""
+
+    def __init__(self, moment: Moment) -> None:
+        self._moment, self._written, self._entries = moment, BytesIO(), 0
+        self._written.write(b'{"plugins":[')
+
+    @property
+    def full(self) -> bool:
+        """Whether a reader that can come again has enough for one time."""
+        return self._written.tell() > _ENOUGH
+
+    def add(self, key: Key) -> None:
+        """Write an entry; the encoder would not let go of the interpreter before the end of all."""
+        if self._entries % _PIECE == 0:
+            time.sleep(0)  # the event loop goes first
+        if self._entries:
+            self._written.write(b",")
+        self._entries += 1
+        self._written.write(self._moment.entry(key, full=False))
+
+    def end(self, **more: object) -> bytes:
+        """Write the run itself, and what else is known of the answer; return all of it."""
+        self._written.write(b"]," + self._moment.run(**more)[1:])
+        return self._written.getvalue()  # not a copy, unlike a join
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +103,13 @@ class Part:
         Heartbeats are no changes: whose were heard after a moment is told beside the entries.
         """
         if self.summary:
-            return encode_run(moment)
+            return moment.run()
         if self.since is None:
             return self._page(moment, self.limit)
         revision, beats = moment.snapshot.revision, moment.snapshot.beats
         if not 0 < self.since <= revision:
             return self._page(moment, LARGEST, reset=True, heard={})
-        page, told = PageWriter(moment), self.since
+        page, told = _Writer(moment), self.since
         for key, told in changed.items():
             if told > revision:
                 break  # this moment is older
@@ -65,7 +126,7 @@ class Part:
         return page.end(reset=False, heard=heard, next=None, revision=told)
 
     def _page(self, moment: Moment, limit: int | None, **more: object) -> bytes:
-        page, keys, last = PageWriter(moment), iter(moment.snapshot.entries), None
+        page, keys, last = _Writer(moment), iter(moment.snapshot.entries), None
         if self.after is not None:
             while next(keys) != self.after:
                 pass
