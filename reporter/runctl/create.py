@@ -8,7 +8,6 @@ import argparse
 import secrets
 import time
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from random import random
 from typing import TYPE_CHECKING, Any, Final
@@ -23,7 +22,7 @@ from reporter.runctl.cluster_run import place_words
 from reporter.runctl.connection_file import remove_connection
 from reporter.runctl.expose import Access
 from reporter.runctl.objects import CREATION, PLAN, created_by, display_name, namespace_of, objects
-from reporter.runctl.preflight import INSTEAD, advice, check, wait_for_account
+from reporter.runctl.preflight import ACCOUNT, INSTEAD, advice, check
 from reporter.runctl.spec import RunSpec
 
 if TYPE_CHECKING:
@@ -32,6 +31,8 @@ if TYPE_CHECKING:
 _TRIES: Final = 5
 _GOING: Final = 120.0  # seconds for an object of that name that is being deleted
 _LOOK: Final = 0.5
+_ACCOUNT_WAIT: Final = 15.0  # seconds in which a new namespace gets its account
+_ACCOUNT_LOOK: Final = 0.05
 
 
 class NotCreated(Exception):
@@ -100,7 +101,7 @@ def _create(creation: "Creation", api: "KubeApi", spec: RunSpec, nodes: Sequence
         except NotCreated as error:
             also = check(api, spec, nodes, in_namespace=False).problems
             raise NotCreated("\n  ".join([str(error), *also])) from None
-        wait_for_account(api, spec.namespace)
+        creation.wait_for_account()
     found = check(api, spec, nodes)
     if found.problems:
         raise NotCreated("\n  ".join(found.problems))
@@ -150,6 +151,18 @@ class Creation:
             self._posted.append(posted)
             posted.uid = View(self._create(posted)).uid
 
+    def wait_for_account(self) -> None:
+        """Return when a new namespace has its account: before, every Pod is refused. KubeError."""
+        end = self._clock() + _ACCOUNT_WAIT
+        while True:
+            try:
+                self._api.get("ServiceAccount", self._namespace, ACCOUNT, timeout=TIMEOUT)
+                return
+            except NotFound:
+                if self._clock() >= end:
+                    raise
+                self._sleep(_ACCOUNT_LOOK)
+
     def deleted(self) -> bool:
         """Return whether the plan that was made has gone: the run is being deleted.
 
@@ -169,10 +182,11 @@ class Creation:
 
         A namespace takes everything in it along, but not what is elsewhere.
         """
-        left = []
-        for each in self._posted:
-            if not each.uid and not self._learn_uid(each):
-                left.append(f"{each.shown}: it may have been created")
+        left = [
+            f"{each.shown}: it may have been created"
+            for each in self._posted
+            if not each.uid and not self._learn_uid(each)
+        ]
         made = [each for each in self._posted if each.uid]
         own = any(each.kind == "Namespace" for each in made)
         for each in reversed(made):
@@ -186,6 +200,18 @@ class Creation:
                 left.append(f"{each.shown}: {words(error)}")
         return left
 
+    def _learn_uid(self, posted: _Posted) -> bool:
+        """Look whether it was made, though nobody said so; return whether that is known now."""
+        try:
+            found = self._existing(posted)
+        except NotFound:
+            return True
+        except KubeError:
+            return False
+        if created_by(found) == self._token:
+            posted.uid = View(found).uid
+        return True
+
     def _create(self, posted: _Posted) -> Object:
         """Return what was made, also by a try whose answer was lost."""
         tries, until, lost = 0, None, False
@@ -195,43 +221,44 @@ class Creation:
                 return self._api.create(
                     posted.kind, posted.place, self._marked(posted.wanted), timeout=TIMEOUT
                 )
-            except Conflict as error:
-                trouble: KubeError = error
             except KubeError as error:
-                # It may exist all the same: then the next try conflicts with it, or with a quota.
-                lost = lost or isinstance(error, Unavailable)
-                if self._waits(error, tries):
-                    continue
-                with suppress(KubeError):
-                    if lost and (found := self._ours(posted)) is not None:
-                        return found
-                forbidden = posted.kind == "Namespace" and isinstance(error, Forbidden)
-                why = words(error) + (INSTEAD if forbidden else "")
-                raise self._refused(posted, why, lost=lost) from None
-            try:
-                existing = self._existing(posted)
-            except NotFound:  # gone meanwhile, or the server's own conflict over a quota
-                if tries == _TRIES:
-                    raise self._refused(posted, words(trouble), lost=False) from None
-                self._sleep(_LOOK)
+                trouble = error
+            # It may exist all the same: then the next try conflicts with it, or with a quota.
+            lost = lost or isinstance(trouble, Unavailable)
+            if self._waits(trouble, tries):
                 continue
-            except KubeError as unseen:
+            conflict, existing, unseen = isinstance(trouble, Conflict), None, None
+            if conflict or lost:
+                try:
+                    existing = self._existing(posted)
+                except NotFound:
+                    pass
+                except KubeError as error:
+                    unseen = error
+            going = View(existing or {}).deleting
+            if existing is not None and not going and created_by(existing) == self._token:
+                return existing
+            if not conflict:
+                forbidden = posted.kind == "Namespace" and isinstance(trouble, Forbidden)
+                why = words(trouble) + (INSTEAD if forbidden else "")
+                raise self._refused(posted, why, lost=lost)
+            if unseen is not None:
                 if not self._waits(unseen, tries):
-                    said = f"already exists ({words(unseen)})"
-                    raise self._refused(posted, said, lost=lost) from None
+                    raise self._refused(posted, f"already exists ({words(unseen)})", lost=lost)
                 continue
-            if not View(existing).deleting:
-                if created_by(existing) == self._token:
-                    return existing
-                said = f"{words(trouble)}; {advice(posted.wanted)}"
-                raise self._refused(posted, said, lost=False) from None
-            # A run of that name has just been deleted, or was refused a moment ago.
-            if until is None:
-                until = self._clock() + _GOING
-                tell(f"{posted.shown} is still being deleted; waiting")
-            if self._clock() >= until:
-                raise self._refused(posted, "still being deleted", lost=False)
-            tries = 0
+            if existing is None:  # gone meanwhile, or the server's own conflict over a quota
+                if tries == _TRIES:
+                    raise self._refused(posted, words(trouble), lost=False)
+            elif not going:
+                why = f"{words(trouble)}; {advice(posted.wanted)}"
+                raise self._refused(posted, why, lost=False)
+            else:  # a run of that name has just been deleted, or was refused a moment ago
+                if until is None:
+                    until = self._clock() + _GOING
+                    tell(f"{posted.shown} is still being deleted; waiting")
+                if self._clock() >= until:
+                    raise self._refused(posted, "still being deleted", lost=False)
+                tries = 0
             self._sleep(_LOOK)
 
     def _refused(self, posted: _Posted, why: str, *, lost: bool) -> NotCreated:
@@ -253,22 +280,6 @@ class Creation:
     def _existing(self, posted: _Posted) -> Object:
         """Return what has that name. Raises KubeError."""
         return self._api.get(posted.kind, posted.place, posted.name, timeout=TIMEOUT)
-
-    def _ours(self, posted: _Posted) -> Object | None:
-        """Return what was made without a word; nothing if it was not. Raises KubeError."""
-        try:
-            found = self._existing(posted)
-        except NotFound:
-            return None
-        return found if created_by(found) == self._token else None
-
-    def _learn_uid(self, posted: _Posted) -> bool:
-        """Look whether it was made; return whether that is known now."""
-        for _ in range(2):  # whoever did not answer before may still not
-            with suppress(KubeError):
-                posted.uid = View(self._ours(posted) or {}).uid
-                return True
-        return False
 
     def _marked(self, wanted: Object) -> dict[str, Any]:
         metadata = section(wanted, "metadata")

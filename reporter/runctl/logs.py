@@ -21,7 +21,7 @@ from reporter.run.plan import GLOBAL
 from reporter.run.view import over
 from reporter.runctl.cluster_run import named_run, run_there
 from reporter.runctl.follow import Deadline, Looks, once
-from reporter.runctl.log_lines import LogLines
+from reporter.runctl.log_lines import LONGEST, LogLines
 from reporter.runctl.spec import CONTAINER
 
 if TYPE_CHECKING:
@@ -43,7 +43,6 @@ _FIRST: Final = 0.5  # seconds before a stream that was cut is opened again, at 
 _LATEST: Final = 30.0
 _STATUSES: Final = ("initContainerStatuses", "containerStatuses")
 _LAST_WORDS: Final = 5.0  # seconds for what is still on its way when the run is over
-_LONGEST: Final = 64 * 1024  # bytes of a line
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -158,7 +157,7 @@ class Logs:
 
     def _follow(self, container: _Container) -> None:
         """Print a log as it comes; a stream that is cut goes on where it was, a little later."""
-        lines, tries, seen = LogLines(_LONGEST), 0, _Seen.RUNNING
+        lines, tries, seen = LogLines(), 0, _Seen.RUNNING
         while True:
             lines.begin()
             stream = self._api.stream_log(
@@ -177,7 +176,6 @@ class Logs:
                     if found := lines.take(piece):
                         tries = 0
                         self._put(container, found)
-                self._put(container, lines.flush())
             except Unavailable:
                 whole = False
             except KubeError as error:
@@ -187,6 +185,7 @@ class Logs:
             over = self._over.is_set()
             seen = self._seen(container)
             if seen is _Seen.GONE or (whole and (over or seen is not _Seen.RUNNING)):
+                self._put(container, lines.flush())
                 return
             tries += 1
             self._over.wait(next_delay(tries, random, first=_FIRST, longest=_LATEST))
@@ -214,7 +213,7 @@ class Logs:
         return _Seen.GONE
 
     def _print(self, container: _Container) -> None:
-        lines = LogLines(_LONGEST)
+        lines = LogLines()
         lines.begin()
         for piece in self._api.stream_log(
             self._namespace, container.pod, container.name, stamped=True
@@ -233,5 +232,5 @@ class Logs:
             for line in lines:
                 written = line.decode(errors="replace")
                 indent = written[: len(written) - len(written.lstrip(" "))]
-                sys.stdout.write(f"{whose} {indent}{clean(written, _LONGEST)}\n")
+                sys.stdout.write(f"{whose} {indent}{clean(written, LONGEST)}\n")
             sys.stdout.flush()

@@ -5,8 +5,7 @@ missing rights (also those that cannot be granted on), admission policies, quota
 accounts that do not exist. All answers together are the answer.
 """
 
-import time
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
@@ -26,9 +25,8 @@ if TYPE_CHECKING:
 
 AT_ONCE: Final = 8
 INSTEAD: Final = "; -n uses a namespace that exists"
-_ACCOUNT: Final = "default"
-_ACCOUNT_WAIT: Final = 15.0  # seconds in which a new namespace gets its account
-_PAUSE: Final = 0.05
+ACCOUNT: Final = "default"
+"""The account that every namespace has."""
 _NODES: Final = 20
 _STRANGERS: Final = "app.kubernetes.io/part-of!=status-reporter"
 _NO_NAMESPACE: Final = 'namespaces "{}" not found'
@@ -42,25 +40,6 @@ class Checked:
     problems: list[str] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
     conditions: bool = True
-
-
-def wait_for_account(
-    api: "KubeApi",
-    namespace: str,
-    *,
-    clock: Callable[[], float] = time.monotonic,
-    sleep: Callable[[float], None] = time.sleep,
-) -> None:
-    """Return when a new namespace has its account: before, every Pod is refused. KubeError."""
-    end = clock() + _ACCOUNT_WAIT
-    while True:
-        try:
-            api.get("ServiceAccount", namespace, _ACCOUNT, timeout=TIMEOUT)
-            return
-        except NotFound:
-            if clock() >= end:
-                raise
-            sleep(_PAUSE)
 
 
 def check(
@@ -177,7 +156,7 @@ def _pod_of(maker: Object, own: Container[str]) -> Object:
     template = section(maker, "spec", "template")
     spec = dict(section(template, "spec"))
     if text(spec, "serviceAccountName") in own:
-        spec["serviceAccountName"] = _ACCOUNT  # what is refused for an account is refused for any
+        spec["serviceAccountName"] = ACCOUNT  # what is refused for an account is refused for any
     metadata = {**section(template, "metadata"), "name": "status-reporter-check"}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
