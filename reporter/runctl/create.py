@@ -19,11 +19,17 @@ from reporter.common.objects import Object, View, section, text
 from reporter.common.retry import next_delay
 from reporter.errors import Conflict, Forbidden, KubeError, NotFound, Unavailable
 from reporter.runctl.cluster_run import place_words
-from reporter.runctl.connection_file import remove_connection
-from reporter.runctl.expose import Access
-from reporter.runctl.objects import CREATION, PLAN, created_by, display_name, namespace_of, objects
+from reporter.runctl.expose import Access, remove_connection
+from reporter.runctl.objects import objects
 from reporter.runctl.preflight import ACCOUNT, INSTEAD, advice, check
-from reporter.runctl.spec import RunSpec
+from reporter.runctl.spec import (
+    CREATION,
+    PLAN,
+    RunSpec,
+    created_by,
+    display_name,
+    namespace_of,
+)
 
 if TYPE_CHECKING:
     from reporter.kube.api import KubeApi

@@ -10,10 +10,9 @@ from reporter.cli.options import wait_time
 from reporter.cli.output import tell
 from reporter.common.objects import text
 from reporter.run.view import over, uploaded
-from reporter.runctl.cluster_run import exists, is_gone, named_run, run_there
-from reporter.runctl.connection_file import remove_connection
-from reporter.runctl.expose import file_of
-from reporter.runctl.remove import PATIENCE, Removal
+from reporter.runctl.cluster_run import ByCluster, exists, is_gone, named_run
+from reporter.runctl.expose import file_of, remove_connection
+from reporter.runctl.remove import PATIENCE, Removal, RightsElsewhere
 from reporter.runctl.spec import status_name
 
 if TYPE_CHECKING:
@@ -54,12 +53,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Ask, delete, say what stays; return the exit code."""
     with cluster.asking():
-        api, found, name = named_run(options, rights_too=True)
-        if (
-            not options.yes
-            and (doubt := _doubt(api, options, found, name))
-            and not _confirmed(name, doubt)
-        ):
+        api, found, name = named_run(options, _has_rights)
+        if not options.yes and (doubt := _doubt(api, found, name)) and not _confirmed(name, doubt):
             tell(f"run {name} was not deleted: {doubt}; use --yes to delete it anyway")
             return FAILED
     kept, left = file_of(api, found, name), ""
@@ -83,10 +78,15 @@ def run(options: argparse.Namespace) -> int:
     return FAILED if left else GOOD
 
 
-def _doubt(api: "KubeApi", options: argparse.Namespace, namespace: str, name: str) -> str:
+def _has_rights(api: "KubeApi", namespace: str, run: str) -> bool:
+    """Say whether a run has rights elsewhere: its namespace may be deleted, and they not."""
+    return bool(RightsElsewhere(api, namespace, run).listed())
+
+
+def _doubt(api: "KubeApi", namespace: str, name: str) -> str:
     """Say why nobody may want to lose it; empty where there is no reason."""
     try:
-        document = run_there(options, namespace, name).look(entries=False).document
+        document = ByCluster(api, [namespace], name).look(entries=False).document
     except CannotTell as error:
         return str(error)
     if document is None:

@@ -19,13 +19,13 @@ class LogLines:
     def __init__(self) -> None:
         self.since = ""
         """The second from which the next stream is wanted; empty: from the beginning."""
-        self._seen = set[bytes]()  # the stamps of that second
-        self._known = frozenset[bytes]()
+        self._seen = dict[bytes, int]()  # by the stamps of that second: how many bytes of the line
+        self._known = dict[bytes, int]()
         self._rest = b""
 
     def begin(self) -> None:
         """Say that a new stream begins; what the one before has left unfinished comes again."""
-        self._rest, self._known = b"", frozenset(self._seen)
+        self._rest, self._known = b"", dict(self._seen)
 
     def take(self, piece: bytes) -> list[bytes]:
         """Return the lines that are whole now and new, without stamp and end."""
@@ -44,11 +44,10 @@ class LogLines:
         found = _STAMP.match(line)
         if found is None:
             return line
-        stamp, second = found[0], (found[1] + found[2]).decode()
-        if stamp in self._known:
-            return None
+        stamp, second, text = found[0], (found[1] + found[2]).decode(), line[found.end() :]
         if second != self.since:
             self._seen.clear()
         self.since = second
-        self._seen.add(stamp)
-        return line[found.end() :]
+        self._seen[stamp] = len(text)
+        given = self._known.get(stamp)
+        return text if given is None else text[given:] or None

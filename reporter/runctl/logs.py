@@ -19,7 +19,7 @@ from reporter.errors import InvalidRequest, KubeError, NotFound, Unavailable
 from reporter.run.names import key_of, selector
 from reporter.run.plan import GLOBAL
 from reporter.run.view import over
-from reporter.runctl.cluster_run import named_run, run_there
+from reporter.runctl.cluster_run import ByCluster, named_run
 from reporter.runctl.follow import Deadline, Looks, once
 from reporter.runctl.log_lines import LONGEST, LogLines
 from reporter.runctl.spec import CONTAINER
@@ -59,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
     """Find the Pods, print, and return the exit code."""
     with cluster.asking():
         api, found, name = named_run(options)
-        logs = Logs(api, found, name, options)
+        logs = Logs(api, found, name, options.plugin, options.node)
         logs.follow() if options.follow else logs.print_all()
     return GOOD
 
@@ -86,10 +86,10 @@ class Logs:
     """The logs of one run."""
 
     def __init__(
-        self, api: "KubeApi", namespace: str, run: str, options: argparse.Namespace
+        self, api: "KubeApi", namespace: str, run: str, plugin: str | None, node: str | None
     ) -> None:
         self._api, self._namespace, self._run = api, namespace, run
-        self._options, self._plugin, self._node = options, options.plugin, options.node
+        self._plugin, self._node = plugin, node
         self._lock, self._over = threading.Lock(), threading.Event()
 
     def print_all(self) -> None:
@@ -109,7 +109,7 @@ class Logs:
 
     def follow(self) -> None:
         """Print lines as they come, until the run is over. Raises KubeError."""
-        run = run_there(self._options, self._namespace, self._run)
+        run = ByCluster(self._api, [self._namespace], self._run)
         threads: dict[_Container, threading.Thread] = {}
         say = once()
         # What is in the way of looks is in the way of the logs, too, and said of them.
@@ -176,6 +176,7 @@ class Logs:
                     if found := lines.take(piece):
                         tries = 0
                         self._put(container, found)
+                self._put(container, lines.flush())
             except Unavailable:
                 whole = False
             except KubeError as error:
@@ -185,7 +186,6 @@ class Logs:
             over = self._over.is_set()
             seen = self._seen(container)
             if seen is _Seen.GONE or (whole and (over or seen is not _Seen.RUNNING)):
-                self._put(container, lines.flush())
                 return
             tries += 1
             self._over.wait(next_delay(tries, random, first=_FIRST, longest=_LATEST))

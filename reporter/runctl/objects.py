@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from reporter.common.objects import Object, View, section, text
+from reporter.common.objects import View, section
 from reporter.launch.job import secret_names
 from reporter.launch.manifest import Values, filled
 from reporter.run import names
@@ -18,31 +18,8 @@ from reporter.run.spec import launch_document
 from reporter.runctl.pod_security import pod_security
 from reporter.runctl.spec import RunSpec, StatusTls, UploadTo, plugin_account, status_name
 
-CREATION: Final = "status-reporter.io/creation"
-"""A random value in an annotation, by which a command recognises the objects that it has made."""
-PLAN: Final = "ConfigMap"
-"""Created first and deleted last: while it is there, nobody starts another run of that name."""
-_NOT_NAMESPACED: Final = frozenset({"Namespace", "ClusterRole", "ClusterRoleBinding"})
 _SERVICES: Final = {"nodeport": "NodePort", "loadbalancer": "LoadBalancer", "": None}
 _MOST_RESTARTS: Final = 2**31 - 1  # also of containers
-
-
-def namespace_of(found: Object, namespace: str) -> str | None:
-    """Return the namespace of an object of a run in `namespace`; None where it has none."""
-    if text(found, "kind") in _NOT_NAMESPACED:
-        return None
-    return View(found).namespace or namespace
-
-
-def display_name(found: Object, namespace: str = "") -> str:
-    """Return kind and name as other commands print them, and where it is if that is elsewhere."""
-    name, own = f"{text(found, 'kind').lower()}/{View(found).name}", View(found).namespace
-    return f"{name} in namespace {own}" if own and namespace and own != namespace else name
-
-
-def created_by(found: Object) -> str:
-    """Return what the command has drawn at random that has made an object."""
-    return text(View(found).annotations, CREATION)
 
 
 def objects(spec: RunSpec) -> list[dict[str, Any]]:

@@ -5,7 +5,9 @@ is. How the status is shown is not here.
 """
 
 import argparse
+import errno
 import os
+import stat
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,9 +18,8 @@ from reporter.cli.exits import CannotTell
 from reporter.cli.options import length
 from reporter.cli.output import tell
 from reporter.common.private_file import as_file
-from reporter.run.connection_file import ConnectionFile, UnusableFile
+from reporter.run.connection_file import MAX_BYTES, ConnectionFile, UnusableFile, decode
 from reporter.run.names import is_run_name
-from reporter.runctl.connection_file import TRADITIONAL, own_place, read_connection
 from reporter.runctl.server import Address, ByHttp, StatusServer
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 Origin: TypeAlias = "ByHttp | ByCluster"
 """Something that can be asked again and again how a run is."""
+
+TRADITIONAL = Path("/tmp/sonobuoy.json")  # noqa: S108 - only read when it is ours and private
 
 _HINTS = """\
 no run given, and none found. Try one of these:
@@ -121,9 +124,9 @@ def choose(
 def by_cluster(options: argparse.Namespace, run: str = "") -> "ByCluster":
     """Return the run in the cluster, the one named or the one that there is. Raises CannotTell."""
     # Here, because a URL needs none of it.
-    from reporter.runctl.cluster_run import ByCluster
+    from reporter.runctl import cluster_run
 
-    return ByCluster(options, run)
+    return cluster_run.by_cluster(options, run)
 
 
 def run_name(written: str) -> str:
@@ -181,7 +184,7 @@ def by_connection(connection: ConnectionFile) -> StatusServer:
 
 def _by_file(path: Path, options: argparse.Namespace, *, absent_is_fine: bool = False) -> ByHttp:
     try:
-        connection = read_connection(path, now=time.time(), max_age=options.max_age)
+        connection = read_connection(path, options.max_age)
         return ByHttp(by_connection(connection))
     except UnusableFile as error:
         raise CannotTell(f"{path} {error}") from None
@@ -196,3 +199,49 @@ def _by_file(path: Path, options: argparse.Namespace, *, absent_is_fine: bool = 
 def _usage(options: argparse.Namespace, why: str) -> NoReturn:
     options.error(why)
     raise AssertionError("error() does not return")
+
+
+# -- the connection file --------------------------------------------------------------------------
+
+
+def own_place(environ: Mapping[str, str]) -> Path | None:
+    """Return where we keep it: in the user's state directory; nothing for a user without a home."""
+    base = Path(environ.get("XDG_STATE_HOME", ""))
+    # A relative one is to be ignored, says its specification.
+    if not base.is_absolute():
+        try:
+            base = Path.home() / ".local" / "state"
+        except RuntimeError:
+            return None
+    return base / "status-reporter" / "connection.json"
+
+
+def read_connection(path: Path, max_age: float | None = None) -> ConnectionFile:
+    """Read the file. Raises UnusableFile, its text without the file's name, and FileNotFoundError.
+
+    It has to belong to us and to be readable by nobody else: anyone could have put it there
+    otherwise, or have taken the key out of it.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        why = "a symbolic link" if error.errno == errno.ELOOP else error.strerror
+        raise UnusableFile(f"cannot be read: {why}") from None
+    try:
+        _check(os.fstat(descriptor))
+        data = os.read(descriptor, MAX_BYTES + 1)
+    finally:
+        os.close(descriptor)
+    return decode(data, now=time.time(), max_age=max_age)
+
+
+def _check(found: os.stat_result) -> None:
+    if not stat.S_ISREG(found.st_mode):
+        raise UnusableFile("cannot be read: not a plain file")
+    if found.st_uid != os.geteuid():
+        raise UnusableFile(f"belongs to another user (uid {found.st_uid})")
+    if found.st_mode & 0o077:
+        mode = stat.S_IMODE(found.st_mode)
+        raise UnusableFile(f"is readable by others (mode {mode:04o}): chmod 600 it, if it is yours")

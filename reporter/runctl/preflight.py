@@ -17,8 +17,8 @@ from reporter.launch.job import job
 from reporter.run.names import RUN_LABEL
 from reporter.run.spec import RunLocation
 from reporter.runctl.cluster_run import is_gone
-from reporter.runctl.objects import display_name, namespace_of, objects
-from reporter.runctl.spec import OWN_NAMESPACE, RunSpec
+from reporter.runctl.objects import objects
+from reporter.runctl.spec import OWN_NAMESPACE, RunSpec, display_name, namespace_of
 
 if TYPE_CHECKING:
     from reporter.kube.api import KubeApi

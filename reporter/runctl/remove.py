@@ -24,8 +24,14 @@ from reporter.run.names import (
     own_grace,
     selector,
 )
-from reporter.runctl.objects import PLAN, created_by, display_name, namespace_of
-from reporter.runctl.spec import CREATED_BY, EVERY_RUN
+from reporter.runctl.spec import (
+    CREATED_BY,
+    EVERY_RUN,
+    PLAN,
+    created_by,
+    display_name,
+    namespace_of,
+)
 
 if TYPE_CHECKING:
     from reporter.kube.api import KubeApi

@@ -21,16 +21,16 @@ from reporter.run.names import is_run_name
 from reporter.run.tar_upload import read_destination
 from reporter.run.view import Document, over, uploaded
 from reporter.runctl import expose, run_options, wait
-from reporter.runctl.cluster_run import Maker, has_plan, place_words, run_there
+from reporter.runctl.cluster_run import ByCluster, Maker, has_plan, place_words
 from reporter.runctl.cluster_snapshot import with_snapshot
 from reporter.runctl.create import start
 from reporter.runctl.definitions import read_chosen
 from reporter.runctl.follow import delivery_option
-from reporter.runctl.objects import display_name, objects
+from reporter.runctl.objects import objects
 from reporter.runctl.pod_security import pod_security
 from reporter.runctl.preflight import check_unstarted
 from reporter.runctl.ready import PATIENCE, wait_ready
-from reporter.runctl.spec import RunSpec, UploadTo
+from reporter.runctl.spec import RunSpec, UploadTo, display_name
 
 if TYPE_CHECKING:
     from reporter.kube.api import KubeApi
@@ -229,20 +229,20 @@ def _follow(
         tell("the aggregator is ready")
         if access is not None:
             left = patience - (time.monotonic() - began)
-            expose.publish(api, spec, access, tell, patience=left)
+            expose.publish(api, spec, access, patience=left)
         if not options.wait:
             tell(after)
             return GOOD
         if options.timeout is not None:
             options.timeout = max(options.timeout - (time.monotonic() - began), 0.0)
-        return _wait(spec, options, after)
+        return _wait(api, spec, options, after)
     except KeyboardInterrupt:
         tell(f"the run continues\n{after}")
         raise
 
 
-def _wait(spec: RunSpec, options: argparse.Namespace, after: str) -> int:
-    origin = run_there(options, spec.namespace, spec.run)
+def _wait(api: "KubeApi", spec: RunSpec, options: argparse.Namespace, after: str) -> int:
+    origin = ByCluster(api, [spec.namespace], spec.run)
     origin.maker = Maker("Job", spec.namespace, spec.run, spec.run)
     code, look = wait.follow(origin, options, more="; it is still running")
     ended = look.document is not None and over(look.document)

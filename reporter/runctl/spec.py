@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
+from reporter.common.objects import Object, View, text
 from reporter.run import names
 from reporter.run.definition import Definition
 from reporter.run.nodes import Selected
@@ -19,6 +20,11 @@ CONTAINER: Final = "kube-sonobuoy"
 STATUS_PORT: Final = 8081
 EVERY_RUN: Final = f"app.kubernetes.io/name=status-aggregator,{names.RUN_LABEL}"
 """The label selector of all aggregators that were launched for a run."""
+CREATION: Final = "status-reporter.io/creation"
+"""A random value in an annotation, by which a command recognises the objects that it has made."""
+PLAN: Final = "ConfigMap"
+"""Created first and deleted last: while it is there, nobody starts another run of that name."""
+_NOT_NAMESPACED: Final = frozenset({"Namespace", "ClusterRole", "ClusterRoleBinding"})
 _REASONS_SHOWN: Final = 3
 
 
@@ -68,6 +74,24 @@ class RunSpec:
     def run(self) -> str:
         """The run's name."""
         return self.plan.run
+
+
+def namespace_of(found: Object, namespace: str) -> str | None:
+    """Return the namespace of an object of a run in `namespace`; None where it has none."""
+    if text(found, "kind") in _NOT_NAMESPACED:
+        return None
+    return View(found).namespace or namespace
+
+
+def display_name(found: Object, namespace: str = "") -> str:
+    """Return kind and name as other commands print them, and where it is if that is elsewhere."""
+    name, own = f"{text(found, 'kind').lower()}/{View(found).name}", View(found).namespace
+    return f"{name} in namespace {own}" if own and namespace and own != namespace else name
+
+
+def created_by(found: Object) -> str:
+    """Return what the command has drawn at random that has made an object."""
+    return text(View(found).annotations, CREATION)
 
 
 def plugin_account(run: str) -> str:

@@ -11,7 +11,7 @@ import pytest
 from reporter.cli.exits import CannotTell
 from reporter.run.names import labels
 from reporter.run.view import Look, ReadOutcome
-from reporter.runctl.cluster_run import ByCluster
+from reporter.runctl.cluster_run import ByCluster, by_cluster
 from reporter.runctl.follow import RunBar, wait
 from reporter.runctl.server import ANSWER
 from reporter.runctl.watch import Lines, watch
@@ -86,7 +86,7 @@ def run(at_home: Home) -> ByCluster:
 
 def asked(home: Home, name: str) -> ByCluster:
     config = str(home.folder / ".kube" / "config")
-    return ByCluster(Namespace(namespace=None, context=None, kubeconfig=config), name)
+    return by_cluster(Namespace(namespace=None, context=None, kubeconfig=config), name)
 
 
 def doing(*steps: Callable[[], None]) -> Callable[[float], None]:

@@ -12,7 +12,7 @@ import pytest
 from reporter.errors import AlreadyExists, Conflict, Denied, Forbidden, NotFound, Unavailable
 from reporter.runctl.create import Creation, NotCreated, start
 from reporter.runctl.expose import Access
-from reporter.runctl.objects import CREATION
+from reporter.runctl.spec import CREATION
 from tests.plugin_launches import NAMESPACE, RUN, definition, options_of
 
 PLAN = {"kind": "ConfigMap", "metadata": {"name": RUN}}

@@ -56,17 +56,17 @@ def test_a_line_that_does_not_end_comes_in_parts() -> None:
     assert LONGEST + 99 >= max(map(len, parts))
 
 
-def test_a_line_whose_end_is_missing_is_given_at_the_end() -> None:
-    """A stream that follows has it again, whole; another one of the same moment comes too."""
+def test_a_line_whose_end_is_missing_is_continued_later() -> None:
+    """Another one that comes later comes whole."""
     lines = LogLines()
     lines.begin()
 
-    assert [] == lines.take(b"2030-01-01T00:00:00+01:00 one")
-    lines.begin()
-    again = b"2030-01-01T00:00:00+01:00 one\n2030-01-01T00:00:00+01:00 two"
-    assert [b"one"] == lines.take(again)
-    assert [b"two"] == lines.flush()
+    assert [] == lines.take(b"2030-01-01T00:00:00.1+01:00 one")
+    assert [b"one"] == lines.flush()
     assert [] == lines.flush()
+    lines.begin()
+    again = b"2030-01-01T00:00:00.1+01:00 one, two\n2030-01-01T00:00:00.2+01:00 three\n"
+    assert [b", two", b"three"] == lines.take(again)
     assert "2030-01-01T00:00:00+01:00" == lines.since
 
 
