@@ -7,7 +7,7 @@ name that this command has not made is an error, and stays as it is.
 import argparse
 import secrets
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from random import random
 from typing import TYPE_CHECKING, Any, Final
@@ -64,15 +64,9 @@ class _Posted:
 
 
 def start(
-    api: "KubeApi",
-    spec: RunSpec,
-    nodes: Sequence[str],
-    options: argparse.Namespace,
-    access: Access | None,
+    api: "KubeApi", spec: RunSpec, options: argparse.Namespace, access: Access | None
 ) -> RunSpec | None:
     """Check and create everything; nothing if it cannot be. Nothing that was made stays then.
-
-    `nodes` were given by name.
 
     SIGTERM and SIGHUP end it as Ctrl-C does: a pipeline that is cancelled, or a terminal that is
     closed, leaves nothing behind.
@@ -81,7 +75,7 @@ def start(
     made = None
     with termination_too() as tidy:
         try:
-            created = _create(creation, api, spec, nodes)
+            created = _create(creation, api, spec)
             if creation.deleted():
                 tell("the run was deleted meanwhile; what was created is removed")
             else:
@@ -99,16 +93,16 @@ def start(
     return made
 
 
-def _create(creation: "Creation", api: "KubeApi", spec: RunSpec, nodes: Sequence[str]) -> RunSpec:
+def _create(creation: "Creation", api: "KubeApi", spec: RunSpec) -> RunSpec:
     """Return the run as it was created. Raises NotCreated, KubeError."""
     if spec.create_namespace:
         try:
-            creation.create(each for each in objects(spec) if text(each, "kind") == "Namespace")
+            creation.create(objects(spec)[:1])
         except NotCreated as error:
-            also = check(api, spec, nodes, in_namespace=False).problems
+            also = check(api, spec, in_namespace=False).problems
             raise NotCreated("\n  ".join([str(error), *also])) from None
         creation.wait_for_account()
-    found = check(api, spec, nodes)
+    found = check(api, spec)
     if found.problems:
         raise NotCreated("\n  ".join(found.problems))
     if not found.conditions:
@@ -116,7 +110,7 @@ def _create(creation: "Creation", api: "KubeApi", spec: RunSpec, nodes: Sequence
         tell("no permission to grant jobs/status: verdicts are not written on the Jobs")
     for remark in found.remarks:
         tell(remark)
-    creation.create(each for each in objects(spec) if text(each, "kind") != "Namespace")
+    creation.create(objects(spec)[spec.create_namespace :])
     return spec
 
 

@@ -23,7 +23,10 @@ _MOST_RESTARTS: Final = 2**31 - 1  # also of containers
 
 
 def objects(spec: RunSpec) -> list[dict[str, Any]]:
-    """Return what is to be created, in this order: the ConfigMap is the lock on the name."""
+    """Return what is to be created, in this order: the ConfigMap is the lock on the name.
+
+    Before it comes the namespace, if that is to be created.
+    """
     values = _values(spec)
     (pod,) = filled("reporter.runctl", "aggregator-pod.yaml", values)
     return [

@@ -31,6 +31,7 @@ from reporter.runctl.pod_security import pod_security
 from reporter.runctl.preflight import check_unstarted
 from reporter.runctl.ready import PATIENCE, wait_ready
 from reporter.runctl.spec import RunSpec, UploadTo, display_name
+from reporter.runctl.wait import Goal
 
 if TYPE_CHECKING:
     from reporter.kube.api import KubeApi
@@ -143,9 +144,6 @@ def _run(
             mistakes.add(access.in_the_way())
     if options.dry_run:
         return USAGE if mistakes.found else _print(spec, access, options)
-    # Unless these are all, any plugin may run on nodes.
-    on_nodes = not every or any(each.nodes for each in spec.plan.plugins)
-    nodes = options.node if on_nodes else ()
     # By its name alone the other commands would take the wrong one of the two.
     double = not options.namespace and _has_run(api, here or "", spec.run)
     if double or mistakes.found:
@@ -155,7 +153,7 @@ def _run(
             else []
         )
         with at_once():
-            found += check_unstarted(api, spec, nodes)
+            found += check_unstarted(api, spec)
         if found:
             tell("the run cannot be started:\n  " + "\n  ".join(found))
         return USAGE if mistakes.found else FAILED
@@ -164,7 +162,7 @@ def _run(
             tell(f"plugin {each.name}: {remark}")
     if access is not None:
         access.create()
-    made = start(api, spec, nodes, options, access)
+    made = start(api, spec, options, access)
     if made is None:
         return FAILED
     for line in _start_messages(made):
@@ -172,7 +170,7 @@ def _run(
     if not options.wait and options.output == "name":
         show.put_names([f"run/{made.run}"])
     with at_once():
-        return _follow(api, made, options, access)
+        return _Started(api, made, options, access).follow()
 
 
 def _has_run(api: "KubeApi", namespace: str, run: str) -> bool:
@@ -202,78 +200,89 @@ def _start_messages(spec: RunSpec) -> Iterator[str]:
         yield f"the results will be uploaded to {host} before the run is over"
 
 
-def _follow(
-    api: "KubeApi", spec: RunSpec, options: argparse.Namespace, access: expose.Access | None
-) -> int:
-    """Wait until the aggregator is ready, and with --wait until the end of the run.
+class _Started:
+    """A run that was created."""
 
-    `--timeout` is for all of it.
-    """
-    began = time.monotonic()
-    patience = PATIENCE if options.timeout is None else min(PATIENCE, options.timeout)
-    after = _hints(spec, options)
-    try:
+    def __init__(
+        self,
+        api: "KubeApi",
+        spec: RunSpec,
+        options: argparse.Namespace,
+        access: expose.Access | None,
+    ) -> None:
+        self._api, self._spec, self._options, self._access = api, spec, options, access
+
+    def follow(self) -> int:
+        """Wait until the aggregator is ready, and with --wait until the end of the run.
+
+        `--timeout` is for all of it. Return the exit code.
+        """
+        began, limit = time.monotonic(), self._options.timeout
+        patience = PATIENCE if limit is None else min(PATIENCE, limit)
         try:
-            in_the_way = wait_ready(api, spec, tell, patience=patience)
-        except Forbidden as error:
-            raise CannotTell(
-                f"cannot tell whether the aggregator is ready: {cluster.words(error)}\n"
-                f"the run continues\n{after}"
-            ) from None
-        if in_the_way:
-            out = patience < PATIENCE and time.monotonic() - began >= patience
-            late = "timed out: " if out else ""
-            tell(f"{late}the aggregator is not ready:\n  " + "\n  ".join(in_the_way))
-            tell(after)
-            return TIME_OVER if late else FAILED
-        tell("the aggregator is ready")
-        if access is not None:
-            left = patience - (time.monotonic() - began)
-            expose.publish(api, spec, access, patience=left)
-        if not options.wait:
-            tell(after)
-            return GOOD
-        if options.timeout is not None:
-            options.timeout = max(options.timeout - (time.monotonic() - began), 0.0)
-        return _wait(api, spec, options, after)
-    except KeyboardInterrupt:
-        tell(f"the run continues\n{after}")
-        raise
+            try:
+                in_the_way = wait_ready(self._api, self._spec, tell, patience=patience)
+            except Forbidden as error:
+                raise CannotTell(
+                    f"cannot tell whether the aggregator is ready: {cluster.words(error)}\n"
+                    f"the run continues\n{self._hints()}"
+                ) from None
+            if in_the_way:
+                out = patience < PATIENCE and time.monotonic() - began >= patience
+                late = "timed out: " if out else ""
+                tell(f"{late}the aggregator is not ready:\n  " + "\n  ".join(in_the_way))
+                tell(self._hints())
+                return TIME_OVER if late else FAILED
+            tell("the aggregator is ready")
+            if self._access is not None:
+                left = patience - (time.monotonic() - began)
+                expose.publish(self._api, self._spec, self._access, patience=left)
+            if not self._options.wait:
+                tell(self._hints())
+                return GOOD
+            if limit is not None:
+                self._options.timeout = max(limit - (time.monotonic() - began), 0.0)
+            return self._wait()
+        except KeyboardInterrupt:
+            tell(f"the run continues\n{self._hints()}")
+            raise
 
+    def _wait(self) -> int:
+        run, namespace = self._spec.run, self._spec.namespace
+        origin = ByCluster(self._api, [namespace], run)
+        origin.maker = Maker("Job", namespace, run, run)
+        code, look = wait.follow(
+            origin,
+            self._options,
+            Goal(delivery_only=self._options.delivery_only),
+            more="; it is still running",
+        )
+        ended = look.document is not None and over(look.document)
+        tell(self._hints(look.document if ended else None))
+        return code
 
-def _wait(api: "KubeApi", spec: RunSpec, options: argparse.Namespace, after: str) -> int:
-    origin = ByCluster(api, [spec.namespace], spec.run)
-    origin.maker = Maker("Job", spec.namespace, spec.run, spec.run)
-    code, look = wait.follow(origin, options, more="; it is still running")
-    ended = look.document is not None and over(look.document)
-    tell(_hints(spec, options, look.document) if ended else after)
-    return code
+    def _hints(self, end: Document | None = None) -> str:
+        """Return what can be done with it, as commands; `end` is what it says once it is over.
 
-
-def _hints(spec: RunSpec, options: argparse.Namespace, end: Document | None = None) -> str:
-    """Return what can be done with a run, as commands; `end` is what it says once it is over.
-
-    `delete` asks before anything is lost, on a terminal; elsewhere it needs `--yes`.
-    """
-    run, ended, gone = spec.run, end is not None, end is not None and spec.exit
-    where = place_words(spec.namespace, options, own=spec.create_namespace)
-    going = [
-        ("look at it", f"status-ctl status {run}{where}"),
-        ("wait for it", f"status-ctl wait run/{run}{where}"),
-    ]
-    fetched = ended and not gone  # by the command that is named before
-    saved = end is not None and uploaded(end)
-    sure = "" if fetched or saved or sys.stderr.isatty() else " --yes"
-    lines = [
-        *([] if ended else going),
-        *([("read the results", f"status-ctl results run/{run}{where}")] if fetched else []),
-        *([] if gone else [("download the results", f"status-ctl retrieve {run}{where}")]),
-        ("then delete it" if fetched else "delete it", f"status-ctl delete {run}{where}{sure}"),
-    ]
-    widest = max(len(what) for what, _ in lines)
-    return "\n".join(
-        ["what to do with the run:", *(f"  {what:<{widest}}  {how}" for what, how in lines)]
-    )
+        `delete` asks before anything is lost, on a terminal; elsewhere it needs `--yes`.
+        """
+        run, ended = self._spec.run, end is not None
+        gone = ended and self._spec.exit
+        where = place_words(self._spec.namespace, self._options, own=self._spec.create_namespace)
+        fetched = ended and not gone  # by the command that is named before
+        saved = end is not None and uploaded(end)
+        sure = "" if fetched or saved or sys.stderr.isatty() else " --yes"
+        lines = {
+            "look at it": "" if ended else f"status {run}{where}",
+            "wait for it": "" if ended else f"wait run/{run}{where}",
+            "read the results": f"results run/{run}{where}" if fetched else "",
+            "download the results": "" if gone else f"retrieve {run}{where}",
+            "then delete it" if fetched else "delete it": f"delete {run}{where}{sure}",
+        }
+        shown = {what: how for what, how in lines.items() if how}
+        widest = max(map(len, shown))
+        told = [f"  {what:<{widest}}  status-ctl {how}" for what, how in shown.items()]
+        return "\n".join(["what to do with the run:", *told])
 
 
 def _print(spec: RunSpec, access: expose.Access | None, options: argparse.Namespace) -> int:

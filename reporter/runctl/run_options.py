@@ -223,6 +223,8 @@ def run_spec(
             environment=environment,
             config_keys=config_keys(definitions),
         ),
+        # Unless these are all, any plugin may run on nodes.
+        named_nodes=options.node if nodes or not every else (),
         storage=None if options.storage == _NO_STORAGE else options.storage,
         storage_class=options.storage_class,
         upload=upload,

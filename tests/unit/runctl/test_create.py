@@ -167,7 +167,7 @@ def refused(api: Refusing, kept: Access) -> None:
     """Start a run that cannot be."""
     chosen = replace(options_of(definition("adapter that mounts nothing")), create_namespace=True)
     options = argparse.Namespace(namespace="", context="", kubeconfig="")
-    assert start(cast("Any", api), chosen, (), options, kept) is None
+    assert start(cast("Any", api), chosen, options, kept) is None
 
 
 def test_ctrl_c_again_while_the_connection_file_is_removed(
