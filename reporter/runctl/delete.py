@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from reporter.cli import cluster
 from reporter.cli.exits import FAILED, GOOD, CannotTell
@@ -11,8 +11,9 @@ from reporter.cli.output import tell
 from reporter.common.objects import text
 from reporter.run.view import over, uploaded
 from reporter.runctl.cluster_run import ByCluster, exists, is_gone, named_run
+from reporter.runctl.deadline import Deadline
 from reporter.runctl.expose import file_of, remove_connection
-from reporter.runctl.remove import PATIENCE, Removal, RightsElsewhere
+from reporter.runctl.remove import Removal, RightsElsewhere
 from reporter.runctl.spec import status_name
 
 if TYPE_CHECKING:
@@ -35,6 +36,9 @@ exit codes:
   130  Ctrl-C"""
 
 
+_PATIENCE: Final = 120.0
+
+
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="RUN", help="the run's name, also as run/NAME")
     parser.add_argument("-y", "--yes", action="store_true", help="do not ask for confirmation")
@@ -42,7 +46,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--timeout",
         metavar="TIME",
         type=wait_time,
-        default=PATIENCE,
+        default=_PATIENCE,
         help="how long to wait until everything is gone (default: 2m)",
     )
     cluster.cluster_arguments(
@@ -58,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
             tell(f"run {name} was not deleted: {doubt}; use --yes to delete it anyway")
             return FAILED
     kept, left = file_of(api, found, name), ""
-    removal = Removal(api, found, name, patience=options.timeout, unseen_too=options.yes)
+    removal = Removal(api, found, name, Deadline(options.timeout), unseen_too=options.yes)
     try:
         stays = removal.aggregator() or removal.rest() or removal.namespace()
     finally:

@@ -5,7 +5,7 @@ import base64
 import math
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -19,6 +19,7 @@ from reporter.errors import Forbidden, KubeError, NotFound
 from reporter.run.connection_file import ConnectionFile, UnusableFile, encode
 from reporter.run.spec import longest
 from reporter.run.view import ReadOutcome
+from reporter.runctl.deadline import Deadline
 from reporter.runctl.origin import by_connection, own_place, read_connection
 from reporter.runctl.run_status import find_aggregator
 from reporter.runctl.server import ByHttp
@@ -145,31 +146,28 @@ def publish(
     api: "KubeApi",
     spec: RunSpec,
     access: Access,
-    *,
-    patience: float,
-    clock: Callable[[], float] = time.monotonic,
-    sleep: Callable[[float], None] = time.sleep,
+    deadline: Deadline,
 ) -> None:
-    """Wait at most `patience` seconds for an address, put it into the file, and say what it is."""
-    end, settled = clock() + patience, None
+    """Wait for an address, put it into the file, and say what it is."""
+    settled: Deadline | None = None
     while True:
         try:
             found, trouble = _urls(api, spec), ""
         except KubeError as error:
             found, trouble = [], words(error)
         if found:
-            settled = settled or min(end, clock() + _SETTLING)
+            settled = settled or Deadline(deadline.patience(_SETTLING), deadline.clock)
             reached = next((url for url in found if not access.trouble(url)), "")
-            if reached or clock() >= settled:
+            if reached or settled.over():
                 _point(access, reached or found[0])
                 if not reached:
                     tell(f"it is not reachable from here: {access.trouble(found[0])}")
                 return
-        elif clock() >= end:
+        elif deadline.over():
             tell(trouble or f"service/{status_name(spec.run)} has no address yet")
             tell(_later(spec, access))
             return
-        sleep(_PAUSE)
+        deadline.sleep(_PAUSE)
 
 
 def _point(access: Access, url: str) -> None:

@@ -1,20 +1,17 @@
 """Looking at a run again and again, for a time; and the exit code that it deserves in the end."""
 
 import argparse
-import time
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from reporter.cli.exits import FAILED, GOOD, CannotTell
 from reporter.cli.output import tell
 from reporter.run.view import Document, Look, ReadOutcome, failed, passed, upload_failed
+from reporter.runctl.deadline import Deadline
 from reporter.runctl.server import ANSWER
 
 if TYPE_CHECKING:
     from reporter.runctl.origin import Origin
-
-_LEAST_PAUSE: Final = 0.2  # seconds between two looks
-_SOON: Final = 0.05  # seconds: before the end of the time, and for the last answer
 
 
 def delivery_option(parser: argparse.ArgumentParser) -> None:
@@ -39,43 +36,6 @@ def good(document: Document, *, delivery_only: bool) -> bool:
     if upload_failed(document):
         return False
     return not failed(document) if delivery_only else passed(document)
-
-
-class Deadline:
-    """How long to wait: `timeout` seconds from now, or without end."""
-
-    def __init__(
-        self,
-        timeout: float | None,
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], None] = time.sleep,
-    ) -> None:
-        self.clock, self._sleep, self._began = clock, sleep, clock()
-        self._end = None if timeout is None else self._began + timeout
-        # Who does not want to wait wants an answer all the same.
-        self._least = _SOON if timeout else ANSWER
-
-    def left(self) -> float | None:
-        """Return the seconds until the end, if there is one."""
-        return None if self._end is None else max(self._end - self.clock(), 0.0)
-
-    def patience(self) -> float:
-        """Return the seconds that an answer may take."""
-        left = self.left()
-        return ANSWER if left is None else min(ANSWER, max(left, self._least))
-
-    def over(self, pause: float = 0.0) -> bool:
-        """Say whether the time is over before another look makes sense."""
-        return self._end is not None and self.clock() + min(pause, _SOON) >= self._end
-
-    def sleep(self, longest: float) -> None:
-        """Pass the time until the next look.
-
-        Short runs are looked at more often: nobody waits for a tenth more than they take.
-        """
-        pause = min(longest, max(_LEAST_PAUSE, (self.clock() - self._began) / 10))
-        left = self.left()
-        self._sleep(pause if left is None else min(pause, left))
 
 
 def once(say: Callable[[str], None] = tell) -> Callable[[str], None]:
@@ -111,7 +71,7 @@ class Looks:
 
     def __iter__(self) -> Iterator[Look]:
         while True:
-            look = self._origin.look(self._deadline.patience(), entries=self.entries)
+            look = self._origin.look(self._deadline.patience(ANSWER), entries=self.entries)
             if look.outcome is ReadOutcome.FORBIDDEN:
                 raise CannotTell(f"{look.detail} (forbidden)")
             waits = f"{look.detail}; waiting" if look.detail else ""

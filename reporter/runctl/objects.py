@@ -16,7 +16,7 @@ from reporter.run import names
 from reporter.run.plan import Key, plan_document
 from reporter.run.spec import launch_document
 from reporter.runctl.pod_security import pod_security
-from reporter.runctl.spec import RunSpec, StatusTls, UploadTo, plugin_account, status_name
+from reporter.runctl.spec import RunSpec, plugin_account, status_name
 
 _SERVICES: Final = {"nodeport": "NodePort", "loadbalancer": "LoadBalancer", "": None}
 _MOST_RESTARTS: Final = 2**31 - 1  # also of containers
@@ -62,10 +62,10 @@ def _values(spec: RunSpec) -> Values:
         "adapter_verbs": ["get", "patch"] if launch.write_conditions else ["get"],
         "service_type": _SERVICES[spec.expose],
         "status_name": status_name(run),
-        "status_tls": _status_tls(spec.status_tls),
+        "status_tls": spec.status_tls and _encoded(spec.status_tls.files),
         "probe_scheme": "HTTPS" if spec.status_tls else None,  # without a client certificate
         "upload_name": f"{run}-upload",
-        "upload": _upload(spec.upload),
+        "upload": spec.upload and _encoded(spec.upload.files),
         "upload_ca": spec.upload is not None and spec.upload.ca,
         "exit": spec.exit,
         "restart_policy": "Never" if spec.exit else "OnFailure",
@@ -121,19 +121,6 @@ def _adapters(spec: RunSpec) -> Iterator[Key]:
         named = pod.get("serviceAccountName") or pod.get("serviceAccount")
         if definition.contract == "result-file" and not named:
             yield from plugin.keys
-
-
-def _status_tls(tls: StatusTls | None) -> dict[str, str] | None:
-    if tls is None:
-        return None
-    pems = {"ca.crt": tls.client_ca, "tls.crt": tls.certificate, "tls.key": tls.private_key}
-    return _encoded(pems)
-
-
-def _upload(upload: UploadTo | None) -> dict[str, str] | None:
-    if upload is None:
-        return None
-    return _encoded({"url": upload.url.encode(), "ca.crt": upload.ca})
 
 
 def _encoded(data: Mapping[str, bytes]) -> dict[str, str]:

@@ -2,11 +2,11 @@
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from reporter.cli.cluster import TIMEOUT, words
 from reporter.cli.exits import USAGE
+from reporter.cli.output import tell
 from reporter.common.objects import Object, View, items, number, section, text
 from reporter.errors import Forbidden, KubeError
 from reporter.jobs.check_pod import PodView, check_pod
@@ -15,14 +15,14 @@ from reporter.jobs.reporter_log import complaints
 from reporter.run.names import selector
 from reporter.run.pod_status import newest_first
 from reporter.runctl.cluster_run import exists
+from reporter.runctl.deadline import Deadline
 from reporter.runctl.spec import CONTAINER, EVERY_RUN, RunSpec
 
 if TYPE_CHECKING:
     from reporter.kube.api import KubeApi
 
 PATIENCE = 120.0
-_PAUSE = 0.25  # seconds between two looks, and after the first seconds
-_LATER = 1.0
+_PAUSE = 1.0  # seconds between two looks, at most
 _SETTLED = 5.0  # seconds after which a Pod that cannot be scheduled is worth a word
 _MOST_EVENTS = 500
 _UNPULLED = 45.0
@@ -42,36 +42,26 @@ _IMAGE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Clocks:
-    """Monotonic, of the wall, and how to pass time."""
-
-    clock: Callable[[], float] = time.monotonic
-    wall: Callable[[], float] = time.time
-    sleep: Callable[[float], None] = time.sleep
-
-
 def wait_ready(
     api: "KubeApi",
     spec: RunSpec,
-    tell: Callable[[str], None],
+    deadline: Deadline,
     *,
-    patience: float = PATIENCE,
-    clocks: Clocks | None = None,
+    say: Callable[[str], None] = tell,
+    wall: Callable[[], float] = time.time,
 ) -> list[str]:
-    """Return nothing once the run's aggregator is ready, else why not after `patience` seconds.
+    """Return nothing once the run's aggregator is ready, else why not when the time is over.
 
     That is earlier where an image cannot be pulled.
 
     Obstacles are reported as soon as they are known, each line once. Raises Forbidden without
     permission to read the Pod: then waiting is useless.
     """
-    clocks = clocks or Clocks()
-    began, told, seen = clocks.clock(), set[str](), False
+    told, seen = set[str](), False
     unpulled: float | None = None  # since when
     while True:
-        late = clocks.clock() >= began + patience
-        settled = late or clocks.clock() >= began + _SETTLED
+        late = deadline.over()
+        settled = late or deadline.elapsed >= _SETTLED
         try:
             pod = _pod(api, spec)
             if pod is not None and (end := _end(pod, exits=spec.exit)) is not None:
@@ -79,11 +69,11 @@ def wait_ready(
             if pod is None and seen and not exists(api, "Job", spec.namespace, spec.run):
                 return ["the run was deleted meanwhile"]
             seen = seen or pod is not None
-            findings = list(_in_the_way(api, spec, pod, clocks.wall()))
+            findings = list(_in_the_way(api, spec, pod, wall()))
             if not any(finding.code == "image-trouble" for finding in findings):
                 unpulled = None
             elif unpulled is None:
-                unpulled = clocks.clock()
+                unpulled = deadline.elapsed
             found = [
                 line
                 for finding in findings
@@ -92,7 +82,7 @@ def wait_ready(
             ]
             if settled and pod is not None:
                 found += _claim(api, spec)
-            if unpulled is not None and clocks.clock() >= unpulled + _UNPULLED:
+            if unpulled is not None and deadline.elapsed >= unpulled + _UNPULLED:
                 return found
         except Forbidden:
             raise
@@ -103,8 +93,8 @@ def wait_ready(
         for line in found:
             if line not in told:
                 told.add(line)
-                tell(line)
-        clocks.sleep(_LATER if settled else _PAUSE)
+                say(line)
+        deadline.sleep(_PAUSE)
 
 
 def _pod(api: "KubeApi", spec: RunSpec) -> Object | None:

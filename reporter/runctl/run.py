@@ -3,7 +3,6 @@
 import argparse
 import json
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
@@ -14,7 +13,6 @@ from reporter.cli.exits import FAILED, GOOD, TIME_OVER, USAGE, CannotTell
 from reporter.cli.interrupt import at_once
 from reporter.cli.options import length
 from reporter.cli.output import tell
-from reporter.common.objects import Object, View
 from reporter.errors import Forbidden, NotFound
 from reporter.run.definition import Definition
 from reporter.run.names import is_run_name
@@ -24,6 +22,7 @@ from reporter.runctl import expose, run_options, wait
 from reporter.runctl.cluster_run import ByCluster, Maker, has_plan, place_words
 from reporter.runctl.cluster_snapshot import with_snapshot
 from reporter.runctl.create import start
+from reporter.runctl.deadline import Deadline
 from reporter.runctl.definitions import read_chosen
 from reporter.runctl.follow import delivery_option
 from reporter.runctl.objects import objects
@@ -31,7 +30,6 @@ from reporter.runctl.pod_security import pod_security
 from reporter.runctl.preflight import check_unstarted
 from reporter.runctl.ready import PATIENCE, wait_ready
 from reporter.runctl.spec import RunSpec, UploadTo, display_name
-from reporter.runctl.wait import Goal
 
 if TYPE_CHECKING:
     from reporter.kube.api import KubeApi
@@ -53,10 +51,8 @@ exit codes:
   4    cannot tell: not reachable, forbidden; with --wait: the run was deleted
   130  Ctrl-C (143: SIGTERM)"""
 
-MOST_ANNOTATIONS: Final = 256 * 1024
-"""Bytes that the names and values of all annotations of an object may have."""
-_COPY: Final = "kubectl.kubernetes.io/last-applied-configuration"
-_AROUND: Final = len('"annotations":{},\n')  # what kubectl adds to the copy
+_MOST_ANNOTATIONS: Final = 256 * 1024
+"""Bytes that an object's annotations may have; `kubectl apply` keeps a copy of it in one."""
 _NO_APPLY: Final = (
     "{} is too large for `kubectl apply`; use `kubectl create` or `kubectl apply --server-side`"
 )
@@ -217,46 +213,41 @@ class _Started:
 
         `--timeout` is for all of it. Return the exit code.
         """
-        began, limit = time.monotonic(), self._options.timeout
-        patience = PATIENCE if limit is None else min(PATIENCE, limit)
+        limit = self._options.timeout
+        deadline = Deadline(PATIENCE if limit is None else min(PATIENCE, limit))
         try:
             try:
-                in_the_way = wait_ready(self._api, self._spec, tell, patience=patience)
+                in_the_way = wait_ready(self._api, self._spec, deadline)
             except Forbidden as error:
                 raise CannotTell(
                     f"cannot tell whether the aggregator is ready: {cluster.words(error)}\n"
                     f"the run continues\n{self._hints()}"
                 ) from None
             if in_the_way:
-                out = patience < PATIENCE and time.monotonic() - began >= patience
+                out = limit is not None and limit < PATIENCE and deadline.over()
                 late = "timed out: " if out else ""
                 tell(f"{late}the aggregator is not ready:\n  " + "\n  ".join(in_the_way))
                 tell(self._hints())
                 return TIME_OVER if late else FAILED
             tell("the aggregator is ready")
             if self._access is not None:
-                left = patience - (time.monotonic() - began)
-                expose.publish(self._api, self._spec, self._access, patience=left)
+                expose.publish(self._api, self._spec, self._access, deadline)
             if not self._options.wait:
                 tell(self._hints())
                 return GOOD
-            if limit is not None:
-                self._options.timeout = max(limit - (time.monotonic() - began), 0.0)
-            return self._wait()
+            left = None if limit is None else max(limit - deadline.elapsed, 0.0)
+            return self._wait(Deadline(left))
         except KeyboardInterrupt:
             tell(f"the run continues\n{self._hints()}")
             raise
 
-    def _wait(self) -> int:
+    def _wait(self, deadline: Deadline) -> int:
         run, namespace = self._spec.run, self._spec.namespace
         origin = ByCluster(self._api, [namespace], run)
         origin.maker = Maker("Job", namespace, run, run)
-        code, look = wait.follow(
-            origin,
-            self._options,
-            Goal(delivery_only=self._options.delivery_only),
-            more="; it is still running",
-        )
+        goal = wait.Goal(delivery_only=self._options.delivery_only)
+        more = "; it is still running"
+        code, look = wait.follow(origin, self._options, goal, deadline, more=more)
         ended = look.document is not None and over(look.document)
         tell(self._hints(look.document if ended else None))
         return code
@@ -294,8 +285,10 @@ def _print(spec: RunSpec, access: expose.Access | None, options: argparse.Namesp
         for line in expose.dry_run_notes(spec, access, options):
             tell(line)
     if options.output != "name":
-        for each in filter(too_large_to_apply, made):
-            tell(_NO_APPLY.format(display_name(each)))
+        for each in made:
+            copy = json.dumps(each, separators=(",", ":"), ensure_ascii=False)
+            if len(copy.encode()) > _MOST_ANNOTATIONS:
+                tell(_NO_APPLY.format(display_name(each)))
     match options.output:
         case "name":
             show.put_names(map(display_name, made))
@@ -306,13 +299,3 @@ def _print(spec: RunSpec, access: expose.Access | None, options: argparse.Namesp
                 sys.stdout.write("---\n")
                 show.put_data("yaml", each)
     return GOOD
-
-
-def too_large_to_apply(wanted: Object) -> bool:
-    """Return whether `kubectl apply` is refused: it keeps a copy of the object in an annotation."""
-    copy = json.dumps(wanted, separators=(",", ":"), ensure_ascii=False)
-    escaped = 5 * sum(map(copy.count, "<>&"))  # kubectl writes < as \u003c
-    own = View(wanted).annotations
-    others = sum(len(f"{name}{value}".encode()) for name, value in own.items())
-    size = len(_COPY) + len(copy.encode()) + escaped + _AROUND + others
-    return size > MOST_ANNOTATIONS

@@ -36,6 +36,11 @@ class StatusTls:
     private_key: bytes = field(repr=False)
     client_ca: bytes
 
+    @property
+    def files(self) -> dict[str, bytes]:
+        """What is in its Secret."""
+        return {"ca.crt": self.client_ca, "tls.crt": self.certificate, "tls.key": self.private_key}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UploadTo:
@@ -43,6 +48,11 @@ class UploadTo:
 
     url: str = field(repr=False)
     ca: bytes = b""
+
+    @property
+    def files(self) -> dict[str, bytes]:
+        """What is in its Secret."""
+        return {"url": self.url.encode(), "ca.crt": self.ca}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

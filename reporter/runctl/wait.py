@@ -18,8 +18,10 @@ from reporter.errors import KubeError, Unavailable
 from reporter.run.names import is_run_name
 from reporter.run.view import Document, Look, ReadOutcome, counts, ending, over, rows
 from reporter.runctl import origin
-from reporter.runctl.follow import Deadline, Looks, delivery_option, good, once
+from reporter.runctl.deadline import Deadline
+from reporter.runctl.follow import Looks, delivery_option, good, once
 from reporter.runctl.origin import Origin
+from reporter.runctl.server import ANSWER
 from reporter.runctl.table import put_run, summary
 
 END: Final = "end"
@@ -158,23 +160,30 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Wait, show the end, and return the exit code."""
+    deadline = Deadline(options.timeout)
     options.run_name = _run_name(options)
-    found = None if options.run_name else _run_of_bare_name(options)
+    found = None if options.run_name else _run_of_bare_name(options, deadline)
     if options.jobs and not (options.run_name or found):
+        options.timeout = deadline.left()
         return _wait_for_jobs(options)
     chosen = found or origin.choose(options)
     goal = Goal(options.goal, options.fail_fast, options.delivery_only)
-    code, _ = follow(chosen, options, goal)
+    code, _ = follow(chosen, options, goal, deadline)
     return code
 
 
 def follow(
-    chosen: Origin, options: argparse.Namespace, goal: Goal, *, more: str = ""
+    chosen: Origin,
+    options: argparse.Namespace,
+    goal: Goal,
+    deadline: Deadline,
+    *,
+    more: str = "",
 ) -> tuple[int, Look]:
     """Wait with a bar and show the end; return what `wait` does. `more` is said of a late run."""
     bar = RunBar(sys.stderr)
     try:
-        code, look = wait(chosen, goal, Deadline(options.timeout), bar)
+        code, look = wait(chosen, goal, deadline, bar)
     finally:
         bar.clear()
     if look.document is not None:
@@ -247,28 +256,24 @@ def _bare_name(options: argparse.Namespace) -> str:
     return name
 
 
-def _run_of_bare_name(options: argparse.Namespace) -> "Origin | None":
+def _run_of_bare_name(options: argparse.Namespace, deadline: Deadline) -> "Origin | None":
     """Return the run that a bare name means, if there is one; ask until that is known.
 
     This is part of the time to wait. Raises CannotTell.
     """
     if not (name := _bare_name(options)):
         return None
-    chosen, deadline = origin.by_cluster(options, name), Deadline(options.timeout)
-    found, say = False, once()
+    chosen, say = origin.by_cluster(options, name), once()
     while True:
         try:
-            found = chosen.exists(deadline.patience())
+            return chosen if chosen.exists(deadline.patience(ANSWER)) else None
         except Unavailable as error:
-            if not deadline.over(chosen.pause):
-                say(f"{cluster.said(error)}; waiting")
-                deadline.sleep(chosen.pause)
-                continue
+            if deadline.over(chosen.pause):
+                return None
+            say(f"{cluster.said(error)}; waiting")
+            deadline.sleep(chosen.pause)
         except KubeError:
-            pass  # the same is said of the Job
-        break
-    options.timeout = deadline.left()
-    return chosen if found else None
+            return None  # the same is said of the Job
 
 
 def _wait_for_jobs(options: argparse.Namespace) -> int:
