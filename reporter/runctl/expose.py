@@ -40,22 +40,6 @@ _ANSWER: Final = 3.0
 _PAUSE: Final = 0.5
 
 
-def arguments(group: Any) -> None:
-    group.add_argument(
-        "--expose",
-        choices=("nodeport", "loadbalancer"),
-        default="",
-        help="make the status reachable from outside the cluster, by a Service of that type, with "
-        "TLS and a client certificate; writes the connection file",
-    )
-    group.add_argument(
-        "--connection",
-        metavar="FILE",
-        type=Path,
-        help="where --expose writes the connection file (default: your state directory)",
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class Access:
     """What the status listener gets, and the connection file of those who read it."""

@@ -11,7 +11,6 @@ from reporter.cli import cluster
 from reporter.cli import output as show
 from reporter.cli.exits import FAILED, GOOD, TIME_OVER, USAGE, CannotTell
 from reporter.cli.interrupt import at_once
-from reporter.cli.options import length
 from reporter.cli.output import tell
 from reporter.errors import Forbidden, NotFound
 from reporter.run.definition import Definition
@@ -24,7 +23,6 @@ from reporter.runctl.cluster_snapshot import with_snapshot
 from reporter.runctl.create import start
 from reporter.runctl.deadline import Deadline
 from reporter.runctl.definitions import read_chosen
-from reporter.runctl.follow import delivery_option
 from reporter.runctl.objects import objects
 from reporter.runctl.pod_security import pod_security
 from reporter.runctl.preflight import check_unstarted
@@ -33,6 +31,8 @@ from reporter.runctl.spec import RunSpec, UploadTo, display_name
 
 if TYPE_CHECKING:
     from reporter.kube.api import KubeApi
+
+arguments = run_options.arguments
 
 DESCRIPTION = """\
 Starts plugins in the cluster: a Job for each, or one for each node, and an aggregator that collects
@@ -58,37 +58,8 @@ _NO_APPLY: Final = (
 )
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
-    run_options.arguments(parser)
-    parser.add_argument("--wait", action="store_true", help="wait until the run is over")
-    parser.add_argument(
-        "--timeout",
-        metavar="TIME",
-        type=length,
-        help="timeout of --wait, from the start of the run, as 90s, 30m or 6h (default: until "
-        "the end)",
-    )
-    parser.add_argument(
-        "--dry-run",
-        action="store_true",
-        help="print what would be created (YAML unless -o says otherwise), and create nothing",
-    )
-    delivery_option(parser)
-    show.arguments(parser)
-    cluster.cluster_arguments(parser, everywhere=False, default="a new one, status-reporter-RUN")
-    parser.add_argument(
-        "--create-namespace", action="store_true", help="create the namespace given with -n"
-    )
-
-
 def run(options: argparse.Namespace) -> int:
     """Read, check, create, wait; return the exit code."""
-    if options.create_namespace and not options.namespace:
-        options.error("--create-namespace requires -n")
-    if options.timeout is not None and not options.wait:
-        options.error("--timeout requires --wait")
-    if options.connection is not None and not options.expose:
-        options.error("--connection requires --expose")
     run_options.check(options)
     definitions, wrong = read_chosen(options)
     upload, wrong_too = run_options.read_upload(options)

@@ -8,11 +8,13 @@ import secrets
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from ssl import PROTOCOL_TLS_CLIENT, SSLContext, SSLError
 from string import ascii_lowercase
 from typing import TYPE_CHECKING, Final
 
-from reporter.cli.cluster import TIMEOUT, asking
+from reporter.cli import output as show
+from reporter.cli.cluster import TIMEOUT, asking, cluster_arguments
 from reporter.cli.exits import CannotTell, content, unreadable
 from reporter.cli.options import count, image_argument, length, size
 from reporter.common.objects import items, text
@@ -22,8 +24,8 @@ from reporter.run.nodes import Selected, select
 from reporter.run.plan import DEFAULT_TIMEOUT, LONGEST_TIMEOUT
 from reporter.run.spec import MOST_NODES_AT_ONCE, Launch, longest
 from reporter.run.tar_upload import LONGEST_URL, expires_too_soon, read_destination
-from reporter.runctl import expose
 from reporter.runctl.definitions import definition_options
+from reporter.runctl.follow import delivery_option
 from reporter.runctl.spec import (
     OWN_NAMESPACE,
     RunSpec,
@@ -52,7 +54,7 @@ Name the nodes instead: --node NAME,..."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options that say what to run and with what."""
+    """Declare all of them."""
     what = parser.add_argument_group("what to run")
     definition_options(what)
     what.add_argument(
@@ -161,20 +163,57 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="end the aggregator's Job when the results are uploaded: exit code 0 if the run has "
         "passed, 1 if not; requires --upload-url-file",
     )
-    expose.arguments(how)
+    how.add_argument(
+        "--expose",
+        choices=("nodeport", "loadbalancer"),
+        default="",
+        help="make the status reachable from outside the cluster, by a Service of that type, with "
+        "TLS and a client certificate; writes the connection file",
+    )
+    how.add_argument(
+        "--connection",
+        metavar="FILE",
+        type=Path,
+        help="where --expose writes the connection file (default: your state directory)",
+    )
+    parser.add_argument("--wait", action="store_true", help="wait until the run is over")
+    parser.add_argument(
+        "--timeout",
+        metavar="TIME",
+        type=length,
+        help="timeout of --wait, from the start of the run, as 90s, 30m or 6h (default: until "
+        "the end)",
+    )
+    parser.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="print what would be created (YAML unless -o says otherwise), and create nothing",
+    )
+    delivery_option(parser)
+    show.arguments(parser)
+    cluster_arguments(parser, everywhere=False, default="a new one, status-reporter-RUN")
+    parser.add_argument(
+        "--create-namespace", action="store_true", help="create the namespace given with -n"
+    )
 
 
 def check(options: argparse.Namespace) -> None:
     """End with a usage error where the options contradict each other."""
+    required = {
+        "--create-namespace requires -n": options.create_namespace and not options.namespace,
+        "--timeout requires --wait": options.timeout is not None and not options.wait,
+        "--connection requires --expose": options.connection and not options.expose,
+        "--upload-ca requires --upload-url-file": options.upload_ca and not options.upload_url_file,
+        "--exit cannot be used with --expose": options.exit and options.expose,
+    }
+    for said, wrong in required.items():
+        if wrong:
+            options.error(said)
     if options.exit and not options.upload_url_file:
         options.error(
             "--exit requires --upload-url-file: the results cannot be downloaded from an "
             "aggregator that has ended"
         )
-    if options.exit and options.expose:
-        options.error("--exit cannot be used with --expose")
-    if options.upload_ca and not options.upload_url_file:
-        options.error("--upload-ca requires --upload-url-file")
     if options.upload_url_file == _STDIN and _STDIN in (options.files or ()):
         options.error("only one of -f and --upload-url-file can read standard input")
 
