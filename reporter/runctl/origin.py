@@ -17,7 +17,6 @@ from reporter.cli import cluster
 from reporter.cli.exits import CannotTell
 from reporter.cli.options import length
 from reporter.cli.output import tell
-from reporter.common.private_file import as_file
 from reporter.run.connection_file import MAX_BYTES, ConnectionFile, UnusableFile, decode
 from reporter.run.names import is_run_name
 from reporter.runctl.server import Address, ByHttp, StatusServer
@@ -103,13 +102,16 @@ def choose(
         case ["url"]:
             return ByHttp(_by_url(options, environ))
         case ["connection"]:
-            return _by_file(Path(options.connection), options)
+            try:
+                return _by_file(Path(options.connection), options)
+            except FileNotFoundError:
+                raise CannotTell(f"{options.connection} does not exist") from None
         case ["namespace"]:
             return by_cluster(options)
     refused = []
     for path in filter(None, (own_place(environ), traditional)):
         try:
-            return _by_file(path, options, absent_is_fine=True)
+            return _by_file(path, options)
         except FileNotFoundError:
             continue
         except CannotTell as error:
@@ -149,16 +151,16 @@ def _by_url(options: argparse.Namespace, environ: Mapping[str, str]) -> StatusSe
     }
     if bool(chosen["cert"]) < bool(chosen["key"]):
         options.error("--key requires --cert")
-    ca, _, _ = (_pem(options, chosen[name]) for name in ("ca", "cert", "key"))
+    ca, certificate, key = (_pem(options, chosen[name]) for name in ("ca", "cert", "key"))
     try:
-        return StatusServer(Address(chosen["url"], ca, chosen["cert"], chosen["key"]))
+        return StatusServer(Address(chosen["url"], ca, certificate, key))
     except (OSError, ValueError) as error:
         _usage(options, str(error))
 
 
-def _pem(options: argparse.Namespace, path: str) -> str:
+def _pem(options: argparse.Namespace, path: str) -> str | None:
     try:
-        return Path(path).read_text() if path else ""
+        return Path(path).read_text() if path else None
     except (OSError, UnicodeDecodeError) as error:
         cause = error.strerror if isinstance(error, OSError) else "not PEM"
         _usage(options, f"cannot read {path}: {cause}")
@@ -166,32 +168,16 @@ def _pem(options: argparse.Namespace, path: str) -> str:
 
 def by_connection(connection: ConnectionFile) -> StatusServer:
     """Return the server that a connection file names. ValueError where it cannot be used."""
-    with (
-        as_file(connection.certificate.encode()) as certificate,
-        as_file(connection.key.encode()) as key,
-    ):
-        shown = bool(connection.certificate)
-        return StatusServer(
-            Address(
-                connection.address,
-                connection.ca,
-                certificate if shown else "",
-                key if shown else "",
-                connection.server_name,
-            )
-        )
+    pem = connection.ca, connection.certificate or None, connection.key
+    return StatusServer(Address(connection.address, *pem, connection.server_name))
 
 
-def _by_file(path: Path, options: argparse.Namespace, *, absent_is_fine: bool = False) -> ByHttp:
+def _by_file(path: Path, options: argparse.Namespace) -> ByHttp:
+    """Raises FileNotFoundError, and CannotTell where it cannot be used."""
     try:
-        connection = read_connection(path, options.max_age)
-        return ByHttp(by_connection(connection))
+        return ByHttp(by_connection(read_connection(path, options.max_age)))
     except UnusableFile as error:
         raise CannotTell(f"{path} {error}") from None
-    except FileNotFoundError:
-        if absent_is_fine:
-            raise
-        raise CannotTell(f"{path} does not exist") from None
     except ValueError as error:
         raise CannotTell(f"{path} is invalid: {error}") from None
 

@@ -12,12 +12,12 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final, cast
 from urllib.parse import SplitResult, urlsplit
 
 from reporter import __version__
 from reporter.common.objects import text
+from reporter.common.private_file import as_file
 from reporter.common.text import clean, is_host
 from reporter.run.status import API_VERSION
 from reporter.run.view import Look, ReadOutcome, read_document
@@ -34,15 +34,15 @@ _CHUNK = 256 * 1024
 class Address:
     """Where it is and what to show and to trust there.
 
-    `ca` is the CA's certificates in PEM, empty for those of the system. `certificate` and `key` are
-    files. `server_name` is what the server's certificate says where that is not the URL's host.
-    Without `verify` any certificate is taken. Nothing but `url` is used for plain HTTP.
+    `ca` are certificates in PEM, none for those of the system. `certificate` is PEM too, and `key`
+    unless it is in it. `server_name` is what the server's certificate says where that is not the
+    URL's host. Without `verify` any certificate is taken. Plain HTTP uses nothing but `url`.
     """
 
     url: str
-    ca: str = ""
-    certificate: str = ""
-    key: str = ""
+    ca: str | None = None
+    certificate: str | None = None
+    key: str | None = None
     server_name: str = ""
     verify: bool = True
 
@@ -322,12 +322,9 @@ def _tls_context(address: Address) -> ssl.SSLContext:
         context = ssl.create_default_context(cadata=address.ca or None)
         if not address.verify:
             context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-        if address.certificate:
-            context.load_cert_chain(
-                Path(address.certificate),
-                Path(address.key) if address.key else None,
-                password=_no_pass_phrase,
-            )
+        if address.certificate is not None:
+            with as_file(f"{address.certificate}\n{address.key or ''}".encode()) as name:
+                context.load_cert_chain(name, password=_no_pass_phrase)
     except ssl.SSLError as error:
         reason = error.reason or str(error)
         raise ValueError(f"the certificates cannot be used: {reason}") from None
