@@ -96,15 +96,13 @@ def remove_connection(path: Path) -> str:
     return ""
 
 
-def make_access(
-    options: argparse.Namespace, spec: RunSpec, environ: Mapping[str, str] = os.environ
-) -> Access:
+def make_access(options: argparse.Namespace, spec: RunSpec) -> Access:
     """Make the certificates of the run's status listener and of its readers. Raises CannotTell."""
     try:
         from reporter.pki.status import issue_status
     except ModuleNotFoundError as error:
         raise CannotTell(_NEEDS.format(error.name)) from None
-    path = options.connection or own_place(environ)
+    path = options.connection or own_place(os.environ)
     if path is None:
         raise CannotTell("no home directory found: set --connection")
     run, namespace, now = spec.run, spec.namespace, time.time()

@@ -71,14 +71,10 @@ class StatusServer:
     """
 
     def __init__(
-        self,
-        address: Address,
-        clock: Callable[[], float] = time.monotonic,
-        dial: Callable[[float], socket.socket] | None = None,
+        self, address: Address, dial: Callable[[float], socket.socket] | None = None
     ) -> None:
         parts = _parts(address.url)
         self.url = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
-        self._clock = clock
         self._host = parts.hostname or ""
         self._port = parts.port or (443 if parts.scheme == "https" else 80)
         place = self._host, self._port
@@ -98,13 +94,15 @@ class StatusServer:
         return self._answer(path, headers, None, timeout)
 
     def post(self, path: str, body: bytes) -> StatusAnswer:
-        """Send it; nothing must happen twice if it comes twice. Raises RequestFailed."""
+        """Send it. Raises RequestFailed."""
+        # What was read before may have been unpacked meanwhile, longer than a server waits.
+        self.close()
         return self._answer(path, {"Content-Type": "application/json"}, body, ANSWER)
 
     def _answer(
         self, path: str, headers: dict[str, str], sent: bytes | None, timeout: float
     ) -> StatusAnswer:
-        end = self._clock() + timeout
+        end = time.monotonic() + timeout
         with self.open(path, headers, sent, timeout=timeout) as response:
             with self._deadline(end):
                 body = b"".join(_pieces(response))
@@ -140,7 +138,7 @@ class StatusServer:
         self, path: str, headers: dict[str, str], body: bytes | None, timeout: float
     ) -> http.client.HTTPResponse:
         headers = {"User-Agent": f"status-ctl/{__version__}", "Connection": "keep-alive", **headers}
-        connection, end = self._connection, self._clock() + timeout
+        connection, end = self._connection, time.monotonic() + timeout
         if connection is None or connection.sock is None:  # the server has said that it ends it
             connection = self._connection = self._connect(min(_CONNECT, timeout))
         self._socket = connection.sock
@@ -178,7 +176,7 @@ class StatusServer:
                 # Not TLS's own shutdown: that is not for a second thread.
                 socket.socket.shutdown(cast(socket.socket, used), socket.SHUT_RDWR)
 
-        timer = threading.Timer(max(end - self._clock(), 0.0), cut)
+        timer = threading.Timer(max(end - time.monotonic(), 0.0), cut)
         timer.daemon = True
         timer.start()
         try:

@@ -169,7 +169,7 @@ def test_without_the_package_that_makes_certificates(monkeypatch: pytest.MonkeyP
     monkeypatch.setitem(sys.modules, "cryptography", None)
 
     with pytest.raises(CannotTell, match=r"requires the extra \[aggregator\] of the package"):
-        make_access(argparse.Namespace(connection=None), cast("RunSpec", None), {})
+        make_access(argparse.Namespace(connection=None), cast("RunSpec", None))
 
 
 SERVICE = {"spec": {"ports": [{"name": "status", "port": 8081, "nodePort": 31234}]}}
