@@ -50,17 +50,11 @@ class _Posted:
     """An object that the API server was asked to make; `uid` once it has said that it is there."""
 
     wanted: Object
+    kind: str
+    name: str
     place: str | None
     shown: str
     uid: str = ""
-
-    @property
-    def kind(self) -> str:
-        return text(self.wanted, "kind")
-
-    @property
-    def name(self) -> str:
-        return View(self.wanted).name
 
 
 def start(
@@ -146,8 +140,8 @@ class Creation:
     def create(self, wanted: Iterable[Object]) -> None:
         """Create them in this order. Raises NotCreated."""
         for each in wanted:
-            name = display_name(each, self._namespace)
-            posted = _Posted(each, namespace_of(each, self._namespace), name)
+            shown, place = display_name(each, self._namespace), namespace_of(each, self._namespace)
+            posted = _Posted(each, text(each, "kind"), View(each).name, place, shown)
             self._posted.append(posted)
             posted.uid = View(self._create(posted)).uid
 

@@ -138,7 +138,8 @@ def publish(
         except KubeError as error:
             found, trouble = [], words(error)
         if found:
-            settled = settled or Deadline(deadline.patience(_SETTLING), deadline.clock)
+            left = min(_SETTLING, deadline.left() or 0.0)
+            settled = settled or Deadline(left, deadline.clock)
             reached = next((url for url in found if not access.trouble(url)), "")
             if reached or settled.over():
                 _point(access, reached or found[0])

@@ -103,32 +103,27 @@ def _pod(api: "KubeApi", spec: RunSpec) -> Object | None:
     return pods[0] if pods else None
 
 
+def _own(found: Object, kind: str) -> Object:
+    """Return what there is under `kind` of the aggregator's container."""
+    return next((each for each in items(found, kind) if text(each, "name") == CONTAINER), {})
+
+
+def _ended(pod: Object, state: str) -> Object:
+    return section(_own(section(pod, "status"), "containerStatuses"), state, "terminated")
+
+
 def _end(pod: Object, *, exits: bool) -> list[str] | None:
     """Return nothing of an aggregator that is ready, why one has ended, and None to wait on.
 
     One that `exits` may have ended with its verdict before anybody saw it ready.
     """
-    code, said = _exit_code(pod), _complaints(pod, "state")
+    ended = _ended(pod, "state")
+    code, said = number(ended, "exitCode"), list(complaints(text(ended, "message")))[-1:]
     if code == USAGE and (said or exits):  # for good: its settings are wrong, as the URL may be
         return said or ["its settings are not valid"]
     ready = bool(View(pod).condition("Ready", status="True"))
     verdict = exits and code in {0, 1}
     return [] if not View(pod).deleting and (ready or verdict) else None
-
-
-def _exit_code(pod: Object) -> int | None:
-    for container in items(section(pod, "status"), "containerStatuses"):
-        if text(container, "name") == CONTAINER:
-            return number(section(container, "state", "terminated"), "exitCode")
-    return None
-
-
-def _complaints(pod: Object, state: str) -> list[str]:
-    return [
-        own[-1]
-        for container in items(section(pod, "status"), "containerStatuses")
-        if (own := complaints(text(section(container, state, "terminated"), "message")))
-    ]
 
 
 def _in_the_way(api: "KubeApi", spec: RunSpec, pod: Object | None, now: float) -> Iterator[Finding]:
@@ -157,15 +152,12 @@ def _events(api: "KubeApi", namespace: str, selected: str) -> list[dict[str, Any
 def _lines(finding: Finding, pod: Object | None) -> list[str]:
     """Return what to tell; of an aggregator that ends again and again, its own last complaint."""
     said = [finding.what, *finding.evidence, finding.todo]
-    if finding.code == "crash-loop" and pod is not None:
-        for own in _complaints(pod, "lastState"):
+    if pod is not None and finding.code == "crash-loop":
+        for own in complaints(text(_ended(pod, "lastState"), "message"))[-1:]:
             said[0] = f"The aggregator keeps failing: {own}"
-    if finding.code == "image-trouble" and finding.about == CONTAINER and pod is not None:
-        said += [
-            _IMAGE.format(text(each, "image"))
-            for each in items(section(pod, "spec"), "containers")
-            if text(each, "name") == CONTAINER
-        ]
+    if pod is not None and finding.code == "image-trouble" and finding.about == CONTAINER:
+        image = text(_own(section(pod, "spec"), "containers"), "image")
+        said.append(_IMAGE.format(image))
     return [line for line in said if line]
 
 
