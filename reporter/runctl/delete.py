@@ -11,8 +11,8 @@ from reporter.cli.output import tell
 from reporter.common.objects import text
 from reporter.run.view import over, uploaded
 from reporter.runctl.cluster_run import ByCluster, exists, is_gone, named_run
-from reporter.runctl.deadline import Deadline
 from reporter.runctl.expose import file_of, remove_connection
+from reporter.runctl.follow import Deadline
 from reporter.runctl.remove import Removal, RightsElsewhere
 from reporter.runctl.spec import status_name
 

@@ -19,7 +19,7 @@ from reporter.errors import Forbidden, KubeError, NotFound
 from reporter.run.connection_file import ConnectionFile, UnusableFile, encode
 from reporter.run.spec import longest
 from reporter.run.view import ReadOutcome
-from reporter.runctl.deadline import Deadline
+from reporter.runctl.follow import Deadline
 from reporter.runctl.origin import by_connection, own_place, read_connection
 from reporter.runctl.run_status import find_aggregator
 from reporter.runctl.server import ByHttp

@@ -1,17 +1,20 @@
-"""Looking at a run again and again, for a time; and the exit code that it deserves in the end."""
+"""Looking again and again, for a time; and the exit code that a run deserves in the end."""
 
 import argparse
+import time
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from reporter.cli.exits import FAILED, GOOD, CannotTell
 from reporter.cli.output import tell
 from reporter.run.view import Document, Look, ReadOutcome, failed, passed, upload_failed
-from reporter.runctl.deadline import Deadline
 from reporter.runctl.server import ANSWER
 
 if TYPE_CHECKING:
     from reporter.runctl.origin import Origin
+
+_LEAST_PAUSE: Final = 0.2  # seconds between two looks
+_SOON: Final = 0.05  # seconds: before the end of the time, and for the last answer
 
 
 def delivery_option(parser: argparse.ArgumentParser) -> None:
@@ -36,6 +39,53 @@ def good(document: Document, *, delivery_only: bool) -> bool:
     if upload_failed(document):
         return False
     return not failed(document) if delivery_only else passed(document)
+
+
+class Deadline:
+    """`timeout` seconds from now, or no end."""
+
+    def __init__(
+        self,
+        timeout: float | None,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.clock, self._sleep, self._began = clock, sleep, clock()
+        self._timeout = timeout
+
+    @property
+    def elapsed(self) -> float:
+        """The seconds since the beginning."""
+        return self.clock() - self._began
+
+    def left(self) -> float | None:
+        """Return the seconds until the end, if there is one."""
+        return None if self._timeout is None else max(self._timeout - self.elapsed, 0.0)
+
+    def patience(self, longest: float) -> float:
+        """Return the seconds that an answer may take.
+
+        Who does not want to wait wants an answer all the same.
+        """
+        left = self.left()
+        return (
+            longest
+            if left is None
+            else min(longest, max(left, _SOON if self._timeout else longest))
+        )
+
+    def over(self, pause: float = 0.0) -> bool:
+        """Say whether the time is over before another look makes sense."""
+        return self._timeout is not None and self.elapsed + min(pause, _SOON) >= self._timeout
+
+    def sleep(self, longest: float) -> None:
+        """Pass the time until the next look.
+
+        What takes a moment is looked at more often: nobody waits for a tenth more than it takes.
+        """
+        pause = min(longest, max(_LEAST_PAUSE, self.elapsed / 10))
+        left = self.left()
+        self._sleep(pause if left is None else min(pause, left))
 
 
 def once(say: Callable[[str], None] = tell) -> Callable[[str], None]:

@@ -19,8 +19,7 @@ from reporter.run.names import key_of, selector
 from reporter.run.plan import GLOBAL
 from reporter.run.view import over
 from reporter.runctl.cluster_run import ByCluster, named_run
-from reporter.runctl.deadline import Deadline
-from reporter.runctl.follow import Looks, once
+from reporter.runctl.follow import Deadline, Looks, once
 from reporter.runctl.log_lines import LONGEST, LogLines
 from reporter.runctl.spec import CONTAINER
 

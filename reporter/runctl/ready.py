@@ -15,7 +15,7 @@ from reporter.jobs.reporter_log import complaints
 from reporter.run.names import selector
 from reporter.run.pod_status import newest_first
 from reporter.runctl.cluster_run import exists
-from reporter.runctl.deadline import Deadline
+from reporter.runctl.follow import Deadline
 from reporter.runctl.spec import CONTAINER, EVERY_RUN, RunSpec
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from reporter.run.names import (
     own_grace,
     selector,
 )
-from reporter.runctl.deadline import Deadline
+from reporter.runctl.follow import Deadline
 from reporter.runctl.spec import (
     CREATED_BY,
     EVERY_RUN,

@@ -21,8 +21,8 @@ from reporter.runctl import expose, run_options, wait
 from reporter.runctl.cluster_run import ByCluster, Maker, has_plan, place_words
 from reporter.runctl.cluster_snapshot import with_snapshot
 from reporter.runctl.create import start
-from reporter.runctl.deadline import Deadline
 from reporter.runctl.definitions import read_chosen
+from reporter.runctl.follow import Deadline
 from reporter.runctl.objects import objects
 from reporter.runctl.pod_security import pod_security
 from reporter.runctl.preflight import check_unstarted

@@ -23,8 +23,7 @@ from reporter.run.view import (
     rows,
 )
 from reporter.runctl import origin
-from reporter.runctl.deadline import Deadline
-from reporter.runctl.follow import Looks, delivery_option, exit_code
+from reporter.runctl.follow import Deadline, Looks, delivery_option, exit_code
 from reporter.runctl.origin import Origin
 from reporter.runctl.table import put_run, run_lines, summary
 

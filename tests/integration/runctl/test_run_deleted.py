@@ -12,7 +12,7 @@ from reporter.cli.exits import CannotTell
 from reporter.run.names import labels
 from reporter.run.view import Look, ReadOutcome
 from reporter.runctl.cluster_run import ByCluster, by_cluster
-from reporter.runctl.deadline import Deadline
+from reporter.runctl.follow import Deadline
 from reporter.runctl.server import ANSWER
 from reporter.runctl.wait import Goal, RunBar, wait
 from reporter.runctl.watch import Lines, watch

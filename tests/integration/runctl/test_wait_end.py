@@ -6,7 +6,7 @@ import itertools
 import pytest
 
 from reporter.run.view import Look, ReadOutcome
-from reporter.runctl.deadline import Deadline
+from reporter.runctl.follow import Deadline
 from reporter.runctl.server import ANSWER, Address, ByHttp, StatusServer
 from reporter.runctl.wait import Goal, RunBar, wait
 from tests.blackbox.ctl.scripted import Scripted, entry, run_status

@@ -12,7 +12,6 @@ import pytest
 
 from reporter.cli.exits import CannotTell
 from reporter.errors import Forbidden, NotFound, Unavailable
-from reporter.runctl.deadline import Deadline
 from reporter.runctl.expose import (
     Access,
     balancer_urls,
@@ -21,6 +20,7 @@ from reporter.runctl.expose import (
     node_urls,
     publish,
 )
+from reporter.runctl.follow import Deadline
 from reporter.runctl.spec import RunSpec
 
 ADDRESSES = [

@@ -9,7 +9,7 @@ import pytest
 from reporter.errors import Forbidden, NotFound, Unavailable
 from reporter.kube.api import Page
 from reporter.run.plan import Plan
-from reporter.runctl.deadline import Deadline
+from reporter.runctl.follow import Deadline
 from reporter.runctl.ready import PATIENCE, wait_ready
 from reporter.runctl.spec import RunSpec
 from tests.fakekube import make_job, make_pod

@@ -6,7 +6,7 @@ from typing import Any, cast
 import pytest
 
 from reporter.errors import Forbidden, NotFound
-from reporter.runctl.deadline import Deadline
+from reporter.runctl.follow import Deadline
 from reporter.runctl.remove import Removal
 
 LABELS = {"status-reporter.io/run": "first"}
