@@ -39,10 +39,7 @@ no run given, and none found. Try one of these:
       the run whose status listener is there
   status-ctl {command} --connection FILE
       the same, with the file of `status-ctl run --expose` or `status-aggregator certs`"""
-_VARIABLES = {"url": "STATUS_CTL_URL", "ca": "STATUS_CTL_CA"} | {
-    "cert": "STATUS_CTL_CERT",
-    "key": "STATUS_CTL_KEY",
-}
+_VARIABLES = {name: f"STATUS_CTL_{name.upper()}" for name in ("url", "ca", "cert", "key")}
 
 
 def arguments(parser: argparse.ArgumentParser, *, named: bool = True) -> None:

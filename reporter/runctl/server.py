@@ -27,6 +27,7 @@ ANSWER: Final = 10.0  # seconds for an answer that is kept in memory
 LARGEST: Final = 64 * 1024 * 1024
 PAUSE: Final = 1.0  # seconds between two looks, or four times as long as one took
 AGES: Final = 10.0  # seconds after which a document is asked for anew, changed or not
+IDLE: Final = 5.0  # seconds; the aggregator ends a connection that is not used for 10 s
 _CHUNK = 256 * 1024
 
 
@@ -84,6 +85,7 @@ class StatusServer:
         self._server_name = address.server_name or self._host
         self._connection: http.client.HTTPConnection | None = None
         self._socket: socket.socket | None = None
+        self._good_until = 0.0
 
     def get(self, path: str, *, tag: str = "", timeout: float = ANSWER) -> StatusAnswer:
         """Return the answer, at most 64 MiB also when unpacked; `tag` makes it 304 while unchanged.
@@ -95,8 +97,6 @@ class StatusServer:
 
     def post(self, path: str, body: bytes) -> StatusAnswer:
         """Send it. Raises RequestFailed."""
-        # What was read before may have been unpacked meanwhile, longer than a server waits.
-        self.close()
         return self._answer(path, {"Content-Type": "application/json"}, body, ANSWER)
 
     def _answer(
@@ -129,6 +129,7 @@ class StatusServer:
                 yield response
                 if not response.isclosed():
                     self.close()
+                self._good_until = time.monotonic() + IDLE
         except (OSError, http.client.HTTPException, ValueError) as error:
             self.close()
             kind = CertificateRefused if _is_refusal(error) else RequestFailed
@@ -138,7 +139,10 @@ class StatusServer:
         self, path: str, headers: dict[str, str], body: bytes | None, timeout: float
     ) -> http.client.HTTPResponse:
         headers = {"User-Agent": f"status-ctl/{__version__}", "Connection": "keep-alive", **headers}
-        connection, end = self._connection, time.monotonic() + timeout
+        now = time.monotonic()
+        if now > self._good_until:
+            self.close()
+        connection, end = self._connection, now + timeout
         if connection is None or connection.sock is None:  # the server has said that it ends it
             connection = self._connection = self._connect(min(_CONNECT, timeout))
         self._socket = connection.sock

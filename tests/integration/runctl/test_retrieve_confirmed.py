@@ -11,7 +11,6 @@ import pytest
 from reporter.runctl import retrieve
 from tests.blackbox.ctl.scripted import Home
 from tests.blackbox.ctl.test_retrieve_command import GOOD, confirmed, serving
-from tests.scripted_server import Say
 
 
 @pytest.mark.parametrize(
@@ -43,13 +42,4 @@ def test_it_is_confirmed_once_it_is_on_the_disk(
         assert 0 == retrieve.run(parser.parse_args(["--url", server.url, *more]))
 
     assert steps == done
-    assert [hashlib.sha256(GOOD).hexdigest()] == confirmed(server)
-
-
-def test_the_server_does_not_wait_while_the_results_are_unpacked(home: Home) -> None:
-    """It ends the connection without a word, and is told all the same."""
-    with serving(reply=Say(200, GOOD, length=len(GOOD))) as server:
-        found = home.run("retrieve", "--url", server.url, "-x", "it")
-
-    assert (0, "it\n", "") == found
     assert [hashlib.sha256(GOOD).hexdigest()] == confirmed(server)
