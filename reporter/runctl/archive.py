@@ -102,11 +102,16 @@ def fetch(server: StatusServer, file: BinaryIO, size: int) -> str:
 
 
 def confirm(server: StatusServer, digest: str) -> str:
-    """Say that the tarball with this SHA-256 is kept; return why that was not heard, if so."""
+    """Say that the tarball with this SHA-256 is kept; return why that was not heard, if so.
+
+    It is the last that the server is told.
+    """
     try:
         answer = server.post("/results/retrieved", json.dumps({"sha256": digest}).encode())
     except RequestFailed as error:
         return str(error)
+    finally:
+        server.close()
     if answer.status == 200:
         return ""
     return clean(answer.body[:300].decode(errors="replace"), 300, f"answered {answer.status}")

@@ -127,7 +127,8 @@ class StatusServer:
         try:
             with self._send(path, headers or {}, body, timeout) as response:
                 yield response
-                if not response.isclosed():
+                # Before Python 3.12 a body that was read whole is not closed by that.
+                if response.length != 0 and not response.isclosed():
                     self.close()
                 self._good_until = time.monotonic() + IDLE
         except (OSError, http.client.HTTPException, ValueError) as error:
