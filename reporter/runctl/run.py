@@ -17,7 +17,7 @@ from reporter.run.definition import Definition
 from reporter.run.names import is_run_name
 from reporter.run.tar_upload import read_destination
 from reporter.run.view import Document, over, uploaded
-from reporter.runctl import expose, run_options, wait
+from reporter.runctl import expose, resolve, run_options, wait
 from reporter.runctl.cluster_run import ByCluster, Maker, has_plan, place_words
 from reporter.runctl.cluster_snapshot import with_snapshot
 from reporter.runctl.create import start
@@ -62,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
     """Read, check, create, wait; return the exit code."""
     run_options.check(options)
     definitions, wrong = read_chosen(options)
-    upload, wrong_too = run_options.read_upload(options)
+    upload, wrong_too = resolve.read_upload(options)
     mistakes = _Mistakes()
     mistakes.add([*wrong, *wrong_too])
     try:
@@ -96,11 +96,11 @@ def _run(
     """Go on with the definitions that are right, which may not be `every` one."""
     with at_once():
         api, here = cluster.open_cluster(options)
-        spec, wrong = run_options.run_spec(options, definitions, upload, api, every=every)
+        spec, wrong = resolve.run_spec(options, definitions, upload, api, every=every)
     mistakes.add(wrong)
     with at_once():
         spec = with_snapshot(spec, options, api)
-    mistakes.add(run_options.ends_too_soon(spec))
+    mistakes.add(resolve.ends_too_soon(spec))
     if not is_run_name(spec.run):  # of which the API server could only say the same
         return USAGE
     access = None

@@ -1,14 +1,12 @@
 """A run as it was asked for, in one value from the command line to the objects; and its names."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from reporter.common.objects import Object, View, text
 from reporter.run import names
-from reporter.run.definition import Definition
-from reporter.run.nodes import Selected
-from reporter.run.plan import Plan, Plugin
+from reporter.run.plan import Plan
 from reporter.run.spec import Launch
 
 OWN_NAMESPACE: Final = "status-reporter-{run}"
@@ -25,7 +23,6 @@ CREATION: Final = "status-reporter.io/creation"
 PLAN: Final = "ConfigMap"
 """Created first and deleted last: while it is there, nobody starts another run of that name."""
 _NOT_NAMESPACED: Final = frozenset({"Namespace", "ClusterRole", "ClusterRoleBinding"})
-_REASONS_SHOWN: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,70 +111,3 @@ def plugin_account(run: str) -> str:
 def status_name(run: str) -> str:
     """Return the name of the Secret and the Service for access from outside."""
     return f"{run}-status"
-
-
-def config_keys(definitions: Iterable[Definition]) -> dict[str, dict[str, str]]:
-    """Return the keys in the run's ConfigMap for the files of each plugin's configuration."""
-    return {
-        definition.name: {file: f"config.{i}.{j}" for j, file in enumerate(definition.config)}
-        for i, definition in enumerate(definitions)
-        if definition.config
-    }
-
-
-def make_plan(
-    run: str, definitions: Iterable[Definition], nodes: Mapping[str, Selected], timeout: int
-) -> Plan:
-    """Return the plan: an entry for each plugin, or for each of its nodes.
-
-    `timeout` in seconds is for plugins that name none.
-    """
-    nowhere = Selected((), ())
-    plugins = tuple(
-        Plugin(
-            each.name,
-            nodes=nodes.get(each.name, nowhere).chosen,
-            order=each.order,
-            heartbeats=each.heartbeats,
-            timeout_seconds=each.timeout_seconds,
-            skipped=nodes.get(each.name, nowhere).skipped,
-            result_format=each.result_format,
-            result_files=each.result_files,
-        )
-        for each in definitions
-    )
-    return Plan(run, plugins, timeout)
-
-
-def without_node(definition: Definition, nodes: Mapping[str, Selected]) -> str:
-    """Say why a plugin has no node to run on; nothing if it has one or needs none."""
-    if definition.driver != "Node" or (selected := nodes[definition.name]).chosen:
-        return ""
-    said = [f"{each.node}: {each.reason}" for each in selected.skipped[:_REASONS_SHOWN]]
-    more = len(selected.skipped) - len(said)
-    if more > 0:
-        said.append(f"{more} more")
-    why = f" ({'; '.join(said)})" if said else ""
-    return f"plugin {definition.name}: no node to run on{why}"
-
-
-def bad_name(run: str) -> str:
-    """Say why no run can have that name; nothing if it can."""
-    if names.is_run_name(run):
-        return ""
-    return (
-        f"{run!r} is not a valid run name: use at most 40 lowercase letters, digits "
-        "and '-', begin with a letter, and end with a letter or digit"
-    )
-
-
-def variable(written: str, plugins: Sequence[str]) -> tuple[str, str, str]:
-    """Split `PLUGIN.NAME=VALUE`; names of plugins may have dots. Raises ValueError with words."""
-    left, equals, value = written.partition("=")
-    if not equals:
-        raise ValueError(f"not PLUGIN.NAME=VALUE: {written!r}")
-    fitting = [name for name in plugins if left.startswith(f"{name}.") and left != f"{name}."]
-    if not fitting:
-        raise ValueError(f"no plugin of this run fits {left!r}")
-    plugin = max(fitting, key=len)
-    return plugin, left[len(plugin) + 1 :], value
