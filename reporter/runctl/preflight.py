@@ -31,7 +31,6 @@ ACCOUNT: Final = "default"
 _NODES: Final = 20
 _STRANGERS: Final = "app.kubernetes.io/part-of!=status-reporter"
 _NO_NAMESPACE: Final = 'namespaces "{}" not found'
-_NO_CONDITIONS: Final = "conditions"
 _SHARED: Final = (
     "namespace {} is shared: anyone who controls the run's aggregator can read every Secret in it; "
     "without -n a run gets its own namespace"
@@ -79,10 +78,9 @@ def check(
             if _NO_NAMESPACE.format(namespace) in said:
                 # Each answer says it, and one is enough.
                 said = f"there is no namespace {namespace}; --create-namespace creates it"
-            if said == _NO_CONDITIONS:
-                found.conditions = False
-            elif said and said not in found.problems:
+            if said and said not in found.problems:
                 found.problems.append(said)
+    found.conditions = ask.conditions
     found.remarks += [remark for doubt in doubts if (remark := doubt.result())]
     return found
 
@@ -169,6 +167,7 @@ class _Questions:
 
     def __init__(self, api: "KubeApi", namespace: str) -> None:
         self._api, self._namespace = api, namespace
+        self.conditions = True
 
     def whether_made(self, wanted: Object) -> str:
         kind, where = text(wanted, "kind"), namespace_of(wanted, self._namespace)
@@ -187,7 +186,8 @@ class _Questions:
         elif isinstance(error, AlreadyExists):
             why += f"; {advice(wanted)}"
         elif isinstance(error, Forbidden) and kind == "Role" and self._only_conditions(wanted):
-            return _NO_CONDITIONS
+            self.conditions = False
+            return ""
         return f"{display_name(wanted, self._namespace)}: {why}"
 
     def whether_pod(self, whose: str, pod: Object, maker: Object | None) -> str:
