@@ -82,11 +82,16 @@ class ByCluster:
             look = self._http.look(timeout, entries=entries)
             if look.outcome is ReadOutcome.OK:
                 return look
-            self._http = None
-            if self._forward is not None:
-                self._forward.close()
-                self._forward = None
+            self.close()
         return of_reading(reading or self._read(timeout))
+
+    def close(self) -> None:
+        """End the connection; the next look makes another one."""
+        http, forward, self._http, self._forward = self._http, self._forward, None, None
+        if http is not None:
+            http.server.close()
+        if forward is not None:
+            forward.close()
 
     @property
     def server(self) -> StatusServer:

@@ -89,10 +89,13 @@ def _has_rights(api: "KubeApi", namespace: str, run: str) -> bool:
 
 def _doubt(api: "KubeApi", namespace: str, name: str) -> str:
     """Say why nobody may want to lose it; empty where there is no reason."""
+    run = ByCluster(api, [namespace], name)
     try:
-        document = ByCluster(api, [namespace], name).look(entries=False).document
+        document = run.look(entries=False).document
     except CannotTell as error:
         return str(error)
+    finally:
+        run.close()  # its aggregator is to end
     if document is None:
         if exists(api, "Job", namespace, name):
             return "its aggregator does not answer"
