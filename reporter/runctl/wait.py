@@ -251,8 +251,7 @@ def _bare_name(options: argparse.Namespace) -> str:
     elsewhere = options.url or options.connection
     if len(options.jobs) != 1 or not is_run_name(options.jobs[0]) or elsewhere:
         return ""
-    name: str = options.jobs[0]
-    return name
+    return str(options.jobs[0])
 
 
 def _run_of_bare_name(options: argparse.Namespace, deadline: Deadline) -> "Origin | None":
