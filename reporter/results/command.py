@@ -21,7 +21,7 @@ from reporter.results.items import BAD
 from reporter.results.run_results import PluginResults, Results, Test, read_results
 from reporter.run.results import SKIPPED
 from reporter.runctl import archive
-from reporter.runctl.snapshot_index import snapshot_lines
+from reporter.runctl.archive import snapshot_lines
 
 DESCRIPTION = """\
 Shows the test results of a run: a line for each plugin, then each test that did not pass, with

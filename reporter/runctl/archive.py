@@ -1,23 +1,40 @@
-"""The results that a command reads: of a file or a directory, else those of a run, downloaded."""
+"""The results of a run as a command has them: the tarball, downloaded or on the disk, and read.
+
+A download is resumed and measured. What is read is a file, a directory, or a run's own tarball.
+"""
 
 import argparse
+import hashlib
+import json
 import math
+import sys
 import tempfile
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import BinaryIO, Final, TypeVar, cast
+from typing import Any, BinaryIO, Final, TextIO, TypeVar, cast
 
+from reporter.cli import output as show
 from reporter.cli.exits import CannotTell
 from reporter.cli.output import tell
+from reporter.cli.table import Bar
+from reporter.collect.snapshot.files import INDEX
+from reporter.common.objects import items, number, section, text
+from reporter.common.text import clean
 from reporter.run.names import is_run_name
+from reporter.run.view import over
 from reporter.runctl import origin
-from reporter.runctl.download import download
+from reporter.runctl.origin import Origin
+from reporter.runctl.server import RequestFailed, StatusServer, refusal
 from reporter.untar import Archive, BadArchive, Caps, Kind
 
 Results = TypeVar("Results")
 
 _LARGEST: Final = 2**50
 _PIECE: Final = 256 * 2**10
+_SILENCE: Final = 60.0  # seconds without a byte
+_PAUSE: Final = 1.0  # seconds before what was cut off is resumed
 TARBALL: Final = Caps(
     members=_LARGEST,
     file_bytes=_LARGEST,
@@ -31,6 +48,119 @@ TARBALL: Final = Caps(
 How many there are is up to the plan, so nothing but bytes bounds the members. A reader remembers
 their names, which takes about 80 MB for a million.
 """
+_INDEX_CAPS: Final = replace(TARBALL, seconds=5.0)
+"""What is said of a snapshot is a courtesy: a tarball that takes longer is shown without it."""
+_LARGEST_INDEX: Final = 32 * 1024 * 1024
+_NAMED: Final = 5
+
+
+def find_tarball(chosen: Origin) -> tuple[StatusServer, Mapping[str, Any]]:
+    """Return who has the tarball, and its name, size and SHA-256. Raises CannotTell."""
+    look = chosen.look(entries=False)
+    if look.document is None:
+        raise CannotTell(look.trouble)
+    server = chosen.server  # first: without it the document is a guess
+    info = section(look.document, "tar-info")
+    if not text(info, "name") or not text(info, "sha256"):
+        if over(look.document):
+            raise CannotTell("there are no results: packing was given up")
+        status = text(look.document, "status")
+        raise CannotTell(f"there are no results yet: the run is {status}")
+    return server, info
+
+
+def fetch(server: StatusServer, file: BinaryIO, size: int) -> str:
+    """Write the body to the file and return its SHA-256, empty once it is longer than `size`.
+
+    A download that was cut off is resumed, as long as each time more of it comes. Raises
+    CannotTell.
+    """
+    digest, bar = hashlib.sha256(), _SizeBar(sys.stderr, size)
+    written = most = 0
+    try:
+        while True:
+            try:
+                for at, piece in _parts(server, written):
+                    if at < written:
+                        digest, written = hashlib.sha256(), 0
+                        file.seek(0)
+                        file.truncate()
+                    digest.update(piece)
+                    _write(file, piece)
+                    written += len(piece)
+                    if written > size:
+                        return ""
+                    bar.draw(written)
+                return digest.hexdigest()
+            except RequestFailed as error:
+                if written <= most:
+                    raise CannotTell(str(error)) from None
+                most = written
+                time.sleep(_PAUSE)
+    finally:
+        bar.clear()
+
+
+def confirm(server: StatusServer, digest: str) -> str:
+    """Say that the tarball with this SHA-256 is kept; return why that was not heard, if so.
+
+    It is the last that the server is told.
+    """
+    try:
+        answer = server.post("/results/retrieved", json.dumps({"sha256": digest}).encode())
+    except RequestFailed as error:
+        return str(error)
+    finally:
+        server.close()
+    if answer.status == 200:
+        return ""
+    return clean(answer.body[:300].decode(errors="replace"), 300, f"answered {answer.status}")
+
+
+def _parts(server: StatusServer, at: int) -> Iterator[tuple[int, bytes]]:
+    """Yield pieces of the body and where each belongs: from `at` on, or all if it must be so."""
+    part = {"Range": f"bytes={at}-"} if at else {}
+    with server.open("/results", part, timeout=_SILENCE) as response:
+        if response.status in {401, 403}:
+            raise CannotTell(f"{server.url}: {refusal(response.read(300))} (forbidden)")
+        resumed = response.headers.get("Content-Range", "").startswith(f"bytes {at}-")
+        if response.status == 200:
+            at = 0
+        elif response.status != 206 or not resumed:
+            raise CannotTell(f"{server.url}: answered {response.status} for the results")
+        end = None if response.length is None else at + response.length
+        while piece := response.read1(_PIECE):
+            yield at, piece
+            at += len(piece)
+        if end is not None and at != end:
+            raise ValueError(f"the results were cut off after {at} bytes")
+
+
+def _write(file: BinaryIO, piece: bytes) -> None:
+    try:
+        file.write(piece)
+    except OSError as error:
+        # Not to be taken for trouble with the server.
+        raise CannotTell(f"cannot write {file.name}: {error.strerror}") from None
+
+
+class _SizeBar(Bar):
+    """How much of so many bytes has come, on a terminal; elsewhere nothing."""
+
+    def __init__(self, out: TextIO, size: int) -> None:
+        super().__init__(out)
+        self._size, self._drawn = size, 0.0
+
+    def draw(self, written: int) -> None:
+        """Show it, ten times a second at most."""
+        now = time.monotonic()
+        if now > self._drawn + 0.1:
+            self._drawn = now
+            share = f" ({written / self._size:.0%})" if self._size else ""
+            self.put(f"{show.size(written)} of {show.size(self._size)}{share}")
+
+
+# -- what is read ----------------------------------------------------------------------------------
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -54,7 +184,9 @@ def read(options: argparse.Namespace, read_path: Callable[[Path], Results]) -> R
         if source is not None:
             return read_path(source)
         with tempfile.NamedTemporaryFile(prefix="results-", suffix=".tar.gz") as file:
-            if not download(origin.choose(options), cast("BinaryIO", file)):
+            server, info = find_tarball(origin.choose(options))
+            found = fetch(server, cast("BinaryIO", file), number(info, "size") or 0)
+            if found != text(info, "sha256"):
                 raise BadArchive("SHA-256 mismatch")
             file.flush()
             return read_path(Path(file.name))
@@ -117,3 +249,48 @@ def beginning(pieces: Iterator[bytes], most: int) -> bytes:
 def _pieces(path: Path) -> Iterator[bytes]:
     with path.open("rb") as file:
         yield from iter(lambda: file.read(_PIECE), b"")
+
+
+# -- what a tarball says of the cluster's snapshot in it -------------------------------------------
+
+
+def snapshot_lines(path: Path) -> tuple[str, ...]:
+    """Return two lines at most; none without a snapshot, or where it has everything."""
+    index = None
+    try:
+        for name, pieces in members(path, INDEX, _INDEX_CAPS):
+            if name == INDEX and pieces is not None:
+                index = json.loads(beginning(pieces, _LARGEST_INDEX))
+                break
+    except (OSError, BadArchive, ValueError, RecursionError):
+        return ()
+    return tuple(index_lines(index)) if isinstance(index, dict) else ()
+
+
+def index_lines(index: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the same from the index of a snapshot."""
+    parts = [(_name(each), each) for each in items(index, "resources")]
+    parts += [(name, section(index, name)) for name in ("hosts", "podlogs")]
+    groups = (text(each, "group") for each in items(index, "groupErrors"))
+    gone = (text(each, "namespace") for each in items(index, "namespaceErrors"))
+    missing = (
+        ("truncated", [name for name, part in parts if text(part, "truncated")]),
+        ("failed", [name for name, part in parts if text(part, "error")]),
+        ("API groups that did not answer", list(groups)),
+        ("namespaces that failed", list(gone)),
+    )
+    said = [text(index, "stopped") or text(index, "error")]
+    said += [f"{what}: {_several(names)}" for what, names in missing if names]
+    if index.get("complete") is not True:
+        yield f"the snapshot is not complete: {'; '.join(filter(None, said)) or f'see {INDEX}'}"
+    if blanked := sum(number(part, "redacted") or 0 for _, part in parts):
+        yield f"values redacted in the snapshot: {blanked}"
+
+
+def _several(names: list[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
+
+
+def _name(resource: Mapping[str, Any]) -> str:
+    return ".".join(filter(None, (text(resource, "resource"), text(resource, "group"))))

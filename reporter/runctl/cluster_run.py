@@ -7,7 +7,8 @@ says how the run is; results come only through the port-forward.
 import argparse
 import shlex
 import socket
-from collections.abc import Iterable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -17,13 +18,11 @@ from reporter.common.objects import Object, View, items, number, section, text
 from reporter.common.text import clean
 from reporter.errors import Forbidden, KubeError, NotFound
 from reporter.run.names import RUN_LABEL, is_run_name, selector
-from reporter.run.pod_status import Reading, of_reading
+from reporter.run.pod_status import Reading, newest_first, of_reading
 from reporter.run.view import Look, ReadOutcome
-from reporter.runctl.objects import PLAN
-from reporter.runctl.remove import RightsElsewhere
-from reporter.runctl.run_status import find_aggregator, read_run_status
+from reporter.runctl.run_status import find_aggregator, not_found, read_run_status
 from reporter.runctl.server import ANSWER, Address, ByHttp, StatusServer
-from reporter.runctl.spec import CREATED_BY, OWN_NAMESPACE
+from reporter.runctl.spec import CREATED_BY, OWN_NAMESPACE, PLAN
 
 if TYPE_CHECKING:
     from reporter.kube.api import KubeApi
@@ -52,20 +51,16 @@ class Maker(NamedTuple):
 
 
 class ByCluster:
-    """One run, the one named `run` or the one that there is. Raises CannotTell without a cluster.
+    """One run, the one named `run` or the one that there is, in the first of `places` that has it.
 
-    It is sought in the context's namespace and, by its name, in its own one; in no other place than
-    the namespace of `-n`, or with `-A` in all. What was seen of it is remembered: a run whose Pod
-    moves or is still to come is told from one that was deleted.
+    None stands for all namespaces. What was seen of the run is remembered: one whose Pod moves or
+    is still to come is told from one that was deleted.
     """
 
     pause = 2.0
 
-    def __init__(self, options: argparse.Namespace, run: str = "") -> None:
-        self._api, namespace = open_cluster(options)
-        self._run, self._places = run, [namespace]
-        if run and namespace and not options.namespace:
-            self._places.append(OWN_NAMESPACE.format(run=run))
+    def __init__(self, api: "KubeApi", places: Sequence[str | None], run: str = "") -> None:
+        self._api, self._places, self._run = api, places, run
         self.maker: Maker | None = None
         """What makes the Pods, once that is known."""
         self._plan_at = ""  # the namespace of its plan, once that was seen
@@ -80,20 +75,23 @@ class ByCluster:
         Raises CannotTell where a run that was there can tell no more: it was deleted, or its
         aggregator has ended.
         """
-        trouble = ""
+        reading = None if self._http else self._read(timeout)
+        if reading is not None and reading.pod is not None:
+            self._connect(reading.pod)
         if self._http is not None:
             look = self._http.look(timeout, entries=entries)
             if look.outcome is ReadOutcome.OK:
                 return look
-            trouble = self._lose(look)
-        reading = self._read(timeout)
-        if reading.pod is not None and not trouble and self._connect(reading.pod):
-            assert self._http is not None
-            look = self._http.look(timeout, entries=entries)
-            if look.outcome is ReadOutcome.OK:
-                return look
-            self._lose(look)
-        return of_reading(reading)
+            self.close()
+        return of_reading(reading or self._read(timeout))
+
+    def close(self) -> None:
+        """End the connection; the next look makes another one."""
+        http, forward, self._http, self._forward = self._http, self._forward, None, None
+        if http is not None:
+            http.server.close()
+        if forward is not None:
+            forward.close()
 
     @property
     def server(self) -> StatusServer:
@@ -117,12 +115,12 @@ class ByCluster:
             return True
         return self._has_plan(timeout)
 
-    def _connect(self, pod: Object) -> bool:
-        """Prepare a port-forward to the Pod; return whether it may work."""
+    def _connect(self, pod: Object) -> None:
+        """Prepare a port-forward to the Pod where it may work."""
         scheme, port = _status_port(pod)
         running = text(section(pod, "status"), "phase") == "Running"
         if self._refused or port is None or not running:
-            return False
+            return
         namespace, name = View(pod).namespace, View(pod).name
 
         def dial(timeout: float) -> socket.socket:
@@ -139,16 +137,6 @@ class ByCluster:
         # read here, would prove nothing more.
         address = Address(f"{scheme}://localhost:{port}", verify=False)
         self._http = ByHttp(StatusServer(address, dial=dial), f"pod/{name}")
-        return True
-
-    def _lose(self, look: Look) -> str:
-        """Give up the connection; return what was in the way."""
-        self._http, forward, self._forward = None, self._forward, None
-        if forward is None:
-            return look.detail
-        why = forward.error or look.detail
-        forward.close()
-        return why
 
     def _read(self, timeout: float) -> Reading:
         """Find the Pod and read the status on it. Whatever goes wrong is an outcome.
@@ -173,20 +161,26 @@ class ByCluster:
             if reading.outcome not in {ReadOutcome.NOT_FOUND, ReadOutcome.FORBIDDEN}:
                 return reading
             missing.append(reading)
-        forbidden = [each for each in missing if each.outcome is ReadOutcome.FORBIDDEN]
-        if forbidden:
-            return replace(forbidden[0], detail="\n".join(each.detail for each in forbidden))
-        several = len(places) > 1
-        return replace(missing[0], detail=not_found(self._run, places)) if several else missing[0]
+        if refused := [each for each in missing if each.outcome is ReadOutcome.FORBIDDEN]:
+            return replace(refused[0], detail="\n".join(each.detail for each in refused))
+        return replace(missing[0], detail=not_found(self._run, places))
 
     def _without_pod(self, timeout: float) -> str:
         """Say of a run without a Pod that it is there; return nothing where nobody says so.
 
         Raises CannotTell where no Pod will come: what made it is gone as well, or has ended.
         """
-        planned = self.maker is None and self._is_planned(timeout)
         if self.maker is not None:
             return self._maker_says(self.maker, timeout)
+        planned = _known(lambda: self._has_plan(timeout))
+        if self._plan_at:
+            maker = Maker("Job", self._plan_at, self._run, self._run)
+            made = _known(lambda: _is_of(self._api.get(*maker[:3], timeout=timeout), self._run))
+            if made:
+                self.maker = maker
+                return self._maker_says(maker, timeout)
+            if planned is False and made is False:
+                raise CannotTell(f"run {self._run} was deleted")
         return f"run {self._run}: {NO_POD}" if planned else ""
 
     def _maker_says(self, maker: Maker, timeout: float) -> str:
@@ -211,30 +205,6 @@ class ByCluster:
             )
         return f"{who}: {NO_POD}" if run else f"{who} has no Pod"
 
-    def _is_planned(self, timeout: float) -> bool:
-        """Say whether the run has a plan, and find its Job.
-
-        Raises CannotTell where the plan was there, and is gone with all the rest.
-        """
-        planned, sure = False, True
-        try:
-            planned = self._has_plan(timeout)
-        except KubeError:
-            sure = False
-        if not self._plan_at:
-            return planned
-        try:
-            if _is_of(self._api.get("Job", self._plan_at, self._run, timeout=timeout), self._run):
-                self.maker = Maker("Job", self._plan_at, self._run, self._run)
-                return planned
-        except NotFound:
-            pass
-        except KubeError:
-            sure = False
-        if sure and not planned:
-            raise CannotTell(f"run {self._run} was deleted")
-        return planned
-
     def _has_plan(self, timeout: float) -> bool:
         """Return whether the run's plan is where it was seen before, or where the run may be.
 
@@ -242,20 +212,15 @@ class ByCluster:
         found.
         """
         if self._plan_at:
-            try:
-                return has_plan(self._api, self._plan_at, self._run, timeout=timeout)
-            except NotFound:
-                return False
+            return has_plan(self._api, self._plan_at, self._run, timeout=timeout)
         for place in self._places if self._run else ():
             if place is None:
                 self._plan_at = self._plan_anywhere(timeout)
                 continue
-            try:
+            with suppress(NotFound, Forbidden):
                 if has_plan(self._api, place, self._run, timeout=timeout):
                     self._plan_at = place
                     break
-            except (NotFound, Forbidden):
-                continue
         return bool(self._plan_at)
 
     def _plan_anywhere(self, timeout: float) -> str:
@@ -271,10 +236,8 @@ class ByCluster:
         except Forbidden as error:
             self._no_plans = _ONLY_PODS.format(words(error))
             return ""
-        found = [section(each, "metadata") for each in listed]
-        plans = [each for each in found if text(each, "name") == self._run]
-        newest = max(plans, key=lambda each: text(each, "creationTimestamp"), default={})
-        return text(newest, "namespace")
+        plans = newest_first([each for each in listed if View(each).name == self._run])
+        return View(plans[0]).namespace if plans else ""
 
 
 def place_words(namespace: str, options: argparse.Namespace, *, own: bool = False) -> str:
@@ -286,57 +249,53 @@ def place_words(namespace: str, options: argparse.Namespace, *, own: bool = Fals
     return where
 
 
-def run_there(options: argparse.Namespace, namespace: str, run: str) -> ByCluster:
-    """Return the run in that namespace, and in no other. Raises CannotTell."""
-    return ByCluster(argparse.Namespace(**{**vars(options), "namespace": namespace}), run)
+def by_cluster(options: argparse.Namespace, run: str = "") -> ByCluster:
+    """Return the run that the options name, or the one that there is. Raises CannotTell.
+
+    It is sought in the context's namespace and, by its name, in its own one; in no other place than
+    the namespace of `-n`, or with `-A` in all.
+    """
+    api, namespace = open_cluster(options)
+    return ByCluster(api, _places(options, namespace, run), run)
 
 
-def named_run(
-    options: argparse.Namespace, *, rights_too: bool = False
-) -> "tuple[KubeApi, str, str]":
+def _places(options: argparse.Namespace, namespace: str | None, run: str) -> list[str | None]:
+    own = [OWN_NAMESPACE.format(run=run)] if run and namespace and not options.namespace else []
+    return [namespace, *own]
+
+
+Trace = Callable[["KubeApi", str, str], bool]
+"""Says whether a namespace has something of a run. Raises KubeError."""
+
+
+def named_run(options: argparse.Namespace, *more: Trace) -> "tuple[KubeApi, str, str]":
     """Return the API, the namespace and the name of the run that a command was given.
 
-    With `rights_too`, also a run of which only rights outside its namespace are left.
-    A usage error for what is no name. Raises KubeError, CannotTell.
+    A run has its plan as long as it is there; what a deletion that was interrupted has left may
+    lack it, and `more` finds what is left elsewhere. A usage error for what is no name. Raises
+    KubeError, CannotTell.
     """
-    name = options.name.removeprefix("run/")
-    if not is_run_name(name):
+    run = options.name.removeprefix("run/")
+    if not is_run_name(run):
         options.error(f"not a valid run name: {options.name!r}")
     api, namespace = open_cluster(options)
-    assert namespace is not None
-    # In the same order as `ByCluster`: two commands must not mean two runs of one name.
-    places = [namespace] if options.namespace else [namespace, OWN_NAMESPACE.format(run=name)]
-    return api, _namespace_of(api, name, places, rights_too=rights_too), name
-
-
-def _namespace_of(api: "KubeApi", run: str, places: list[str], *, rights_too: bool) -> str:
-    """Return the namespace that has something of the run. Raises KubeError, CannotTell.
-
-    A run has its plan as long as it is there; what a deletion that was interrupted has left may
-    lack it. Its namespace may be deleted, and the rights that it had elsewhere not.
-    """
-    looks = [_has_plan, _has_rest, _is_created_by, *([_has_rights] if rights_too else [])]
+    # As for `ByCluster`: two commands must not mean two runs of one name.
+    places = [place for place in _places(options, namespace, run) if place]
     hidden: dict[str, str] = {}
-    for look in looks:
+    for trace in (has_plan, _has_rest, _is_created_by, *more):
         for place in places:
             try:
-                if look(api, place, run):
-                    return place
+                if trace(api, place, run):
+                    return api, place, run
             except NotFound:
                 continue
             except Forbidden as error:
-                if look is _has_plan:
+                if trace is has_plan:
                     hidden[place] = words(error)
     seen = [place for place in places if place not in hidden]
     told = [not_found(run, seen)] if seen else []
     told += [f"no access to namespace {place}: {why}" for place, why in hidden.items()]
     raise CannotTell("\n".join(told))
-
-
-def not_found(run: str, namespaces: Iterable[str | None]) -> str:
-    """Say where a run was looked for."""
-    places = " or ".join(map(repr, dict.fromkeys(namespaces)))
-    return f"run {run!r} not found in namespace {places}"
 
 
 def exists(api: "KubeApi", kind: str, namespace: str | None, name: str) -> bool:
@@ -361,10 +320,6 @@ def has_plan(api: "KubeApi", namespace: str, run: str, *, timeout: float = TIMEO
     return _is_of(api.get(PLAN, namespace, run, timeout=timeout), run)
 
 
-def _has_plan(api: "KubeApi", namespace: str, run: str) -> bool:
-    return has_plan(api, namespace, run)
-
-
 def _has_rest(api: "KubeApi", namespace: str, run: str) -> bool:
     return any(
         api.list_page(kind, namespace, selector(run), limit=1, timeout=TIMEOUT).items
@@ -377,8 +332,14 @@ def _is_created_by(api: "KubeApi", namespace: str, run: str) -> bool:
     return text(View(found).annotations, CREATED_BY) == run
 
 
-def _has_rights(api: "KubeApi", namespace: str, run: str) -> bool:
-    return bool(RightsElsewhere(api, namespace, run).listed())
+def _known(look: Callable[[], bool]) -> bool | None:
+    """Return what is there; None while nobody says so."""
+    try:
+        return look()
+    except NotFound:
+        return False
+    except KubeError:
+        return None
 
 
 def _is_of(found: Object, run: str) -> bool:

@@ -7,8 +7,7 @@ name that this command has not made is an error, and stays as it is.
 import argparse
 import secrets
 import time
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from random import random
 from typing import TYPE_CHECKING, Any, Final
@@ -20,11 +19,17 @@ from reporter.common.objects import Object, View, section, text
 from reporter.common.retry import next_delay
 from reporter.errors import Conflict, Forbidden, KubeError, NotFound, Unavailable
 from reporter.runctl.cluster_run import place_words
-from reporter.runctl.connection_file import remove_connection
-from reporter.runctl.expose import Access
-from reporter.runctl.objects import CREATION, PLAN, created_by, display_name, namespace_of, objects
-from reporter.runctl.preflight import INSTEAD, advice, check, wait_for_account
-from reporter.runctl.spec import RunSpec
+from reporter.runctl.expose import Access, remove_connection
+from reporter.runctl.objects import objects
+from reporter.runctl.preflight import ACCOUNT, INSTEAD, advice, check
+from reporter.runctl.spec import (
+    CREATION,
+    PLAN,
+    RunSpec,
+    created_by,
+    display_name,
+    namespace_of,
+)
 
 if TYPE_CHECKING:
     from reporter.kube.api import KubeApi
@@ -32,6 +37,8 @@ if TYPE_CHECKING:
 _TRIES: Final = 5
 _GOING: Final = 120.0  # seconds for an object of that name that is being deleted
 _LOOK: Final = 0.5
+_ACCOUNT_WAIT: Final = 15.0  # seconds in which a new namespace gets its account
+_ACCOUNT_LOOK: Final = 0.05
 
 
 class NotCreated(Exception):
@@ -43,29 +50,17 @@ class _Posted:
     """An object that the API server was asked to make; `uid` once it has said that it is there."""
 
     wanted: Object
+    kind: str
+    name: str
     place: str | None
     shown: str
     uid: str = ""
 
-    @property
-    def kind(self) -> str:
-        return text(self.wanted, "kind")
-
-    @property
-    def name(self) -> str:
-        return View(self.wanted).name
-
 
 def start(
-    api: "KubeApi",
-    spec: RunSpec,
-    nodes: Sequence[str],
-    options: argparse.Namespace,
-    access: Access | None,
+    api: "KubeApi", spec: RunSpec, options: argparse.Namespace, access: Access | None
 ) -> RunSpec | None:
     """Check and create everything; nothing if it cannot be. Nothing that was made stays then.
-
-    `nodes` were given by name.
 
     SIGTERM and SIGHUP end it as Ctrl-C does: a pipeline that is cancelled, or a terminal that is
     closed, leaves nothing behind.
@@ -74,7 +69,7 @@ def start(
     made = None
     with termination_too() as tidy:
         try:
-            created = _create(creation, api, spec, nodes)
+            created = _create(creation, api, spec)
             if creation.deleted():
                 tell("the run was deleted meanwhile; what was created is removed")
             else:
@@ -92,16 +87,16 @@ def start(
     return made
 
 
-def _create(creation: "Creation", api: "KubeApi", spec: RunSpec, nodes: Sequence[str]) -> RunSpec:
+def _create(creation: "Creation", api: "KubeApi", spec: RunSpec) -> RunSpec:
     """Return the run as it was created. Raises NotCreated, KubeError."""
     if spec.create_namespace:
         try:
-            creation.create(each for each in objects(spec) if text(each, "kind") == "Namespace")
+            creation.create(objects(spec)[:1])
         except NotCreated as error:
-            also = check(api, spec, nodes, in_namespace=False).problems
+            also = check(api, spec, in_namespace=False).problems
             raise NotCreated("\n  ".join([str(error), *also])) from None
-        wait_for_account(api, spec.namespace)
-    found = check(api, spec, nodes)
+        creation.wait_for_account()
+    found = check(api, spec)
     if found.problems:
         raise NotCreated("\n  ".join(found.problems))
     if not found.conditions:
@@ -109,7 +104,7 @@ def _create(creation: "Creation", api: "KubeApi", spec: RunSpec, nodes: Sequence
         tell("no permission to grant jobs/status: verdicts are not written on the Jobs")
     for remark in found.remarks:
         tell(remark)
-    creation.create(each for each in objects(spec) if text(each, "kind") != "Namespace")
+    creation.create(objects(spec)[spec.create_namespace :])
     return spec
 
 
@@ -145,10 +140,22 @@ class Creation:
     def create(self, wanted: Iterable[Object]) -> None:
         """Create them in this order. Raises NotCreated."""
         for each in wanted:
-            name = display_name(each, self._namespace)
-            posted = _Posted(each, namespace_of(each, self._namespace), name)
+            shown, place = display_name(each, self._namespace), namespace_of(each, self._namespace)
+            posted = _Posted(each, text(each, "kind"), View(each).name, place, shown)
             self._posted.append(posted)
             posted.uid = View(self._create(posted)).uid
+
+    def wait_for_account(self) -> None:
+        """Return when a new namespace has its account: before, every Pod is refused. KubeError."""
+        end = self._clock() + _ACCOUNT_WAIT
+        while True:
+            try:
+                self._api.get("ServiceAccount", self._namespace, ACCOUNT, timeout=TIMEOUT)
+                return
+            except NotFound:
+                if self._clock() >= end:
+                    raise
+                self._sleep(_ACCOUNT_LOOK)
 
     def deleted(self) -> bool:
         """Return whether the plan that was made has gone: the run is being deleted.
@@ -169,10 +176,11 @@ class Creation:
 
         A namespace takes everything in it along, but not what is elsewhere.
         """
-        left = []
-        for each in self._posted:
-            if not each.uid and not self._learn_uid(each):
-                left.append(f"{each.shown}: it may have been created")
+        left = [
+            f"{each.shown}: it may have been created"
+            for each in self._posted
+            if not each.uid and not self._learn_uid(each)
+        ]
         made = [each for each in self._posted if each.uid]
         own = any(each.kind == "Namespace" for each in made)
         for each in reversed(made):
@@ -186,6 +194,18 @@ class Creation:
                 left.append(f"{each.shown}: {words(error)}")
         return left
 
+    def _learn_uid(self, posted: _Posted) -> bool:
+        """Look whether it was made, though nobody said so; return whether that is known now."""
+        try:
+            found = self._existing(posted)
+        except NotFound:
+            return True
+        except KubeError:
+            return False
+        if created_by(found) == self._token:
+            posted.uid = View(found).uid
+        return True
+
     def _create(self, posted: _Posted) -> Object:
         """Return what was made, also by a try whose answer was lost."""
         tries, until, lost = 0, None, False
@@ -195,43 +215,44 @@ class Creation:
                 return self._api.create(
                     posted.kind, posted.place, self._marked(posted.wanted), timeout=TIMEOUT
                 )
-            except Conflict as error:
-                trouble: KubeError = error
             except KubeError as error:
-                # It may exist all the same: then the next try conflicts with it, or with a quota.
-                lost = lost or isinstance(error, Unavailable)
-                if self._waits(error, tries):
-                    continue
-                with suppress(KubeError):
-                    if lost and (found := self._ours(posted)) is not None:
-                        return found
-                forbidden = posted.kind == "Namespace" and isinstance(error, Forbidden)
-                why = words(error) + (INSTEAD if forbidden else "")
-                raise self._refused(posted, why, lost=lost) from None
-            try:
-                existing = self._existing(posted)
-            except NotFound:  # gone meanwhile, or the server's own conflict over a quota
-                if tries == _TRIES:
-                    raise self._refused(posted, words(trouble), lost=False) from None
-                self._sleep(_LOOK)
+                trouble = error
+            # It may exist all the same: then the next try conflicts with it, or with a quota.
+            lost = lost or isinstance(trouble, Unavailable)
+            if self._waits(trouble, tries):
                 continue
-            except KubeError as unseen:
+            conflict, existing, unseen = isinstance(trouble, Conflict), None, None
+            if conflict or lost:
+                try:
+                    existing = self._existing(posted)
+                except NotFound:
+                    pass
+                except KubeError as error:
+                    unseen = error
+            going = View(existing or {}).deleting
+            if existing is not None and not going and created_by(existing) == self._token:
+                return existing
+            if not conflict:
+                forbidden = posted.kind == "Namespace" and isinstance(trouble, Forbidden)
+                why = words(trouble) + (INSTEAD if forbidden else "")
+                raise self._refused(posted, why, lost=lost)
+            if unseen is not None:
                 if not self._waits(unseen, tries):
-                    said = f"already exists ({words(unseen)})"
-                    raise self._refused(posted, said, lost=lost) from None
+                    raise self._refused(posted, f"already exists ({words(unseen)})", lost=lost)
                 continue
-            if not View(existing).deleting:
-                if created_by(existing) == self._token:
-                    return existing
-                said = f"{words(trouble)}; {advice(posted.wanted)}"
-                raise self._refused(posted, said, lost=False) from None
-            # A run of that name has just been deleted, or was refused a moment ago.
-            if until is None:
-                until = self._clock() + _GOING
-                tell(f"{posted.shown} is still being deleted; waiting")
-            if self._clock() >= until:
-                raise self._refused(posted, "still being deleted", lost=False)
-            tries = 0
+            if existing is None:  # gone meanwhile, or the server's own conflict over a quota
+                if tries == _TRIES:
+                    raise self._refused(posted, words(trouble), lost=False)
+            elif not going:
+                why = f"{words(trouble)}; {advice(posted.wanted)}"
+                raise self._refused(posted, why, lost=False)
+            else:  # a run of that name has just been deleted, or was refused a moment ago
+                if until is None:
+                    until = self._clock() + _GOING
+                    tell(f"{posted.shown} is still being deleted; waiting")
+                if self._clock() >= until:
+                    raise self._refused(posted, "still being deleted", lost=False)
+                tries = 0
             self._sleep(_LOOK)
 
     def _refused(self, posted: _Posted, why: str, *, lost: bool) -> NotCreated:
@@ -253,22 +274,6 @@ class Creation:
     def _existing(self, posted: _Posted) -> Object:
         """Return what has that name. Raises KubeError."""
         return self._api.get(posted.kind, posted.place, posted.name, timeout=TIMEOUT)
-
-    def _ours(self, posted: _Posted) -> Object | None:
-        """Return what was made without a word; nothing if it was not. Raises KubeError."""
-        try:
-            found = self._existing(posted)
-        except NotFound:
-            return None
-        return found if created_by(found) == self._token else None
-
-    def _learn_uid(self, posted: _Posted) -> bool:
-        """Look whether it was made; return whether that is known now."""
-        for _ in range(2):  # whoever did not answer before may still not
-            with suppress(KubeError):
-                posted.uid = View(self._ours(posted) or {}).uid
-                return True
-        return False
 
     def _marked(self, wanted: Object) -> dict[str, Any]:
         metadata = section(wanted, "metadata")

@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from reporter.cli import cluster
 from reporter.cli.exits import FAILED, GOOD, CannotTell
@@ -10,10 +10,10 @@ from reporter.cli.options import wait_time
 from reporter.cli.output import tell
 from reporter.common.objects import text
 from reporter.run.view import over, uploaded
-from reporter.runctl.cluster_run import exists, is_gone, named_run, run_there
-from reporter.runctl.connection_file import remove_connection
-from reporter.runctl.expose import file_of
-from reporter.runctl.remove import PATIENCE, Removal
+from reporter.runctl.cluster_run import ByCluster, exists, is_gone, named_run
+from reporter.runctl.expose import file_of, remove_connection
+from reporter.runctl.follow import Deadline
+from reporter.runctl.remove import Removal, RightsElsewhere
 from reporter.runctl.spec import status_name
 
 if TYPE_CHECKING:
@@ -36,6 +36,9 @@ exit codes:
   130  Ctrl-C"""
 
 
+_PATIENCE: Final = 120.0
+
+
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="RUN", help="the run's name, also as run/NAME")
     parser.add_argument("-y", "--yes", action="store_true", help="do not ask for confirmation")
@@ -43,7 +46,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--timeout",
         metavar="TIME",
         type=wait_time,
-        default=PATIENCE,
+        default=_PATIENCE,
         help="how long to wait until everything is gone (default: 2m)",
     )
     cluster.cluster_arguments(
@@ -54,16 +57,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Ask, delete, say what stays; return the exit code."""
     with cluster.asking():
-        api, found, name = named_run(options, rights_too=True)
-        if (
-            not options.yes
-            and (doubt := _doubt(api, options, found, name))
-            and not _confirmed(name, doubt)
-        ):
+        api, found, name = named_run(options, _has_rights)
+        if not options.yes and (doubt := _doubt(api, found, name)) and not _confirmed(name, doubt):
             tell(f"run {name} was not deleted: {doubt}; use --yes to delete it anyway")
             return FAILED
     kept, left = file_of(api, found, name), ""
-    removal = Removal(api, found, name, patience=options.timeout, unseen_too=options.yes)
+    removal = Removal(api, found, name, Deadline(options.timeout), unseen_too=options.yes)
     try:
         stays = removal.aggregator() or removal.rest() or removal.namespace()
     finally:
@@ -83,12 +82,20 @@ def run(options: argparse.Namespace) -> int:
     return FAILED if left else GOOD
 
 
-def _doubt(api: "KubeApi", options: argparse.Namespace, namespace: str, name: str) -> str:
+def _has_rights(api: "KubeApi", namespace: str, run: str) -> bool:
+    """Say whether a run has rights elsewhere: its namespace may be deleted, and they not."""
+    return bool(RightsElsewhere(api, namespace, run).listed())
+
+
+def _doubt(api: "KubeApi", namespace: str, name: str) -> str:
     """Say why nobody may want to lose it; empty where there is no reason."""
+    run = ByCluster(api, [namespace], name)
     try:
-        document = run_there(options, namespace, name).look(entries=False).document
+        document = run.look(entries=False).document
     except CannotTell as error:
         return str(error)
+    finally:
+        run.close()  # its aggregator is to end
     if document is None:
         if exists(api, "Job", namespace, name):
             return "its aggregator does not answer"

@@ -5,25 +5,22 @@ import base64
 import math
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from reporter.cli.cluster import TIMEOUT, words
 from reporter.cli.exits import CannotTell, Unusable
+from reporter.cli.output import tell
 from reporter.common.objects import items, number, section, text
+from reporter.common.private_file import write_private
 from reporter.errors import Forbidden, KubeError, NotFound
-from reporter.run.connection_file import ConnectionFile, UnusableFile
+from reporter.run.connection_file import ConnectionFile, UnusableFile, encode
 from reporter.run.spec import longest
 from reporter.run.view import ReadOutcome
-from reporter.runctl.connection_file import (
-    create_connection,
-    own_place,
-    read_connection,
-    write_connection,
-)
-from reporter.runctl.origin import by_connection
+from reporter.runctl.follow import Deadline
+from reporter.runctl.origin import by_connection, own_place, read_connection
 from reporter.runctl.run_status import find_aggregator
 from reporter.runctl.server import ByHttp
 from reporter.runctl.spec import STATUS_PORT, RunSpec, StatusTls, status_name
@@ -43,22 +40,6 @@ _ANSWER: Final = 3.0
 _PAUSE: Final = 0.5
 
 
-def arguments(group: Any) -> None:
-    group.add_argument(
-        "--expose",
-        choices=("nodeport", "loadbalancer"),
-        default="",
-        help="make the status reachable from outside the cluster, by a Service of that type, with "
-        "TLS and a client certificate; writes the connection file",
-    )
-    group.add_argument(
-        "--connection",
-        metavar="FILE",
-        type=Path,
-        help="where --expose writes the connection file (default: your state directory)",
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class Access:
     """What the status listener gets, and the connection file of those who read it."""
@@ -73,7 +54,13 @@ class Access:
         It is the only copy of the client's key, so it is there before the run.
         """
         try:
-            create_connection(self.path, self.connection)
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self.path.touch(mode=0o600, exist_ok=False)
+            try:
+                write_private(self.path, encode(self.connection))
+            except OSError:
+                self.path.unlink()
+                raise
         except FileExistsError:
             raise Unusable(self._exists()) from None
         except OSError as error:
@@ -85,7 +72,7 @@ class Access:
 
     def point_to(self, url: str) -> None:
         """Put the address into the connection file. Raises OSError."""
-        write_connection(self.path, replace(self.connection, address=url))
+        write_private(self.path, encode(replace(self.connection, address=url)))
 
     def trouble(self, url: str) -> str:
         """Return why the status is not reached there; nothing if it is."""
@@ -100,15 +87,22 @@ class Access:
         return f"{self.path} exists: delete it, or name another file with --connection"
 
 
-def make_access(
-    options: argparse.Namespace, spec: RunSpec, environ: Mapping[str, str] = os.environ
-) -> Access:
+def remove_connection(path: Path) -> str:
+    """Remove the file; return why it is still there, nothing once it is gone."""
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        return f"{path}: {error.strerror}"
+    return ""
+
+
+def make_access(options: argparse.Namespace, spec: RunSpec) -> Access:
     """Make the certificates of the run's status listener and of its readers. Raises CannotTell."""
     try:
         from reporter.pki.status import issue_status
     except ModuleNotFoundError as error:
         raise CannotTell(_NEEDS.format(error.name)) from None
-    path = options.connection or own_place(environ)
+    path = options.connection or own_place(os.environ)
     if path is None:
         raise CannotTell("no home directory found: set --connection")
     run, namespace, now = spec.run, spec.namespace, time.time()
@@ -134,55 +128,61 @@ def publish(
     api: "KubeApi",
     spec: RunSpec,
     access: Access,
-    tell: Callable[[str], None],
-    *,
-    patience: float,
-    clock: Callable[[], float] = time.monotonic,
-    sleep: Callable[[float], None] = time.sleep,
+    deadline: Deadline,
 ) -> None:
-    """Wait at most `patience` seconds for an address, put it into the file, and say what it is."""
-    end, settled = clock() + patience, None
+    """Wait for an address, put it into the file, and say what it is."""
+    settled: Deadline | None = None
     while True:
         try:
             found, trouble = _urls(api, spec), ""
         except KubeError as error:
             found, trouble = [], words(error)
         if found:
-            settled = settled or min(end, clock() + _SETTLING)
+            left = min(_SETTLING, deadline.left() or 0.0)
+            settled = settled or Deadline(left, deadline.clock)
             reached = next((url for url in found if not access.trouble(url)), "")
-            if reached or clock() >= settled:
-                _point(access, reached or found[0], tell)
+            if reached or settled.over():
+                _point(access, reached or found[0])
                 if not reached:
                     tell(f"it is not reachable from here: {access.trouble(found[0])}")
                 return
-        elif clock() >= end:
-            why = trouble or f"service/{status_name(spec.run)} has no address yet"
-            name = status_name(spec.run)
-            tell(why)
-            tell(_LATER.format(name=name, namespace=spec.namespace, path=access.path))
+        elif deadline.over():
+            tell(trouble or f"service/{status_name(spec.run)} has no address yet")
+            tell(_later(spec, access))
             return
-        sleep(_PAUSE)
+        deadline.sleep(_PAUSE)
 
 
-def _point(access: Access, url: str, tell: Callable[[str], None]) -> None:
+def _point(access: Access, url: str) -> None:
     try:
         access.point_to(url)
     except OSError as error:
         tell(f"cannot write {access.path}: {error.strerror}")
         tell(f"the status is at {url}; set host_address in {access.path} to it")
-        return
-    tell(f"the status is at {url}; connection file: {access.path}")
+    else:
+        tell(f"the status is at {url}; connection file: {access.path}")
 
 
-def file_of(
-    api: "KubeApi", namespace: str, run: str, environ: Mapping[str, str] = os.environ
-) -> Path | None:
+def _later(spec: RunSpec, access: Access) -> str:
+    return _LATER.format(name=status_name(spec.run), namespace=spec.namespace, path=access.path)
+
+
+def dry_run_notes(spec: RunSpec, access: Access, options: argparse.Namespace) -> list[str]:
+    """Return what somebody has to know who prints the objects instead of creating them."""
+    name = status_name(spec.run)
+    told = f"secret/{name} has the key of the status listener: keep the output private"
+    if options.connection is None:
+        return [told, "no connection file is written; --connection FILE writes one"]
+    return [told, _later(spec, access)]
+
+
+def file_of(api: "KubeApi", namespace: str, run: str) -> Path | None:
     """Return the connection file in its usual place, if it is the one of this run."""
-    path = own_place(environ)
+    path = own_place(os.environ)
     if path is None:
         return None
     try:
-        kept = read_connection(path, now=time.time(), max_age=math.inf)
+        kept = read_connection(path, math.inf)
         if kept.server_name != _status_host(run, namespace):
             return None
         secret = api.get("Secret", namespace, status_name(run), timeout=TIMEOUT)
@@ -191,15 +191,6 @@ def file_of(
     # A run of that name in another cluster has another authority.
     authority = base64.b64encode(kept.ca.encode()).decode()
     return path if text(section(secret, "data"), "ca.crt") == authority else None
-
-
-def dry_run_notes(spec: RunSpec, access: Access, options: argparse.Namespace) -> list[str]:
-    """Return what somebody has to know who prints the objects instead of creating them."""
-    name = status_name(spec.run)
-    told = [f"secret/{name} has the key of the status listener: keep the output private"]
-    if options.connection is None:
-        return [*told, "no connection file is written; --connection FILE writes one"]
-    return [*told, _LATER.format(name=name, namespace=spec.namespace, path=access.path)]
 
 
 def _urls(api: "KubeApi", spec: RunSpec) -> list[str]:

@@ -1,45 +1,20 @@
-"""Waiting for a run: looks at it until it, or a part of it, has come to its end.
-
-And the exit code that it deserves then.
-"""
+"""Looking again and again, for a time; and the exit code that a run deserves in the end."""
 
 import argparse
 import time
 from collections.abc import Callable, Iterator
-from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from reporter.cli.exits import FAILED, GOOD, TIME_OVER, CannotTell
+from reporter.cli.exits import FAILED, GOOD, CannotTell
 from reporter.cli.output import tell
-from reporter.cli.table import Bar
-from reporter.run.view import (
-    Document,
-    Look,
-    ReadOutcome,
-    Row,
-    counts,
-    ending,
-    failed,
-    over,
-    passed,
-    rows,
-    upload_failed,
-)
+from reporter.run.view import Document, Look, ReadOutcome, failed, passed, upload_failed
 from reporter.runctl.server import ANSWER
-from reporter.runctl.table import summary
 
 if TYPE_CHECKING:
     from reporter.runctl.origin import Origin
 
-END: Final = "end"
-"""The goal of waiting for all of a run."""
-STANDS: Final = 3.0
-"""Seconds after which what a Pod waits for is no mere step of a start."""
-_BAR: Final = 24
 _LEAST_PAUSE: Final = 0.2  # seconds between two looks
 _SOON: Final = 0.05  # seconds: before the end of the time, and for the last answer
-_SMALL: Final = 500  # entries that are asked for each time, to say what their Pods wait for
-_WHOLE_TRIES: Final = 5  # for the entries of a run whose summary has said how it ended
 
 
 def delivery_option(parser: argparse.ArgumentParser) -> None:
@@ -67,7 +42,7 @@ def good(document: Document, *, delivery_only: bool) -> bool:
 
 
 class Deadline:
-    """How long to wait: `timeout` seconds from now, or without end."""
+    """`timeout` seconds from now, or no end."""
 
     def __init__(
         self,
@@ -75,30 +50,40 @@ class Deadline:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self._clock, self._sleep, self._began = clock, sleep, clock()
-        self._end = None if timeout is None else self._began + timeout
-        # Who does not want to wait wants an answer all the same.
-        self._least = _SOON if timeout else ANSWER
+        self.clock, self._sleep, self._began = clock, sleep, clock()
+        self._timeout = timeout
+
+    @property
+    def elapsed(self) -> float:
+        """The seconds since the beginning."""
+        return self.clock() - self._began
 
     def left(self) -> float | None:
         """Return the seconds until the end, if there is one."""
-        return None if self._end is None else max(self._end - self._clock(), 0.0)
+        return None if self._timeout is None else max(self._timeout - self.elapsed, 0.0)
 
-    def patience(self) -> float:
-        """Return the seconds that an answer may take."""
+    def patience(self, longest: float) -> float:
+        """Return the seconds that an answer may take.
+
+        Who does not want to wait wants an answer all the same.
+        """
         left = self.left()
-        return ANSWER if left is None else min(ANSWER, max(left, self._least))
+        return (
+            longest
+            if left is None
+            else min(longest, max(left, _SOON if self._timeout else longest))
+        )
 
     def over(self, pause: float = 0.0) -> bool:
         """Say whether the time is over before another look makes sense."""
-        return self._end is not None and self._clock() + min(pause, _SOON) >= self._end
+        return self._timeout is not None and self.elapsed + min(pause, _SOON) >= self._timeout
 
     def sleep(self, longest: float) -> None:
         """Pass the time until the next look.
 
-        Short runs are looked at more often: nobody waits for a tenth more than they take.
+        What takes a moment is looked at more often: nobody waits for a tenth more than it takes.
         """
-        pause = min(longest, max(_LEAST_PAUSE, (self._clock() - self._began) / 10))
+        pause = min(longest, max(_LEAST_PAUSE, self.elapsed / 10))
         left = self.left()
         self._sleep(pause if left is None else min(pause, left))
 
@@ -136,7 +121,7 @@ class Looks:
 
     def __iter__(self) -> Iterator[Look]:
         while True:
-            look = self._origin.look(self._deadline.patience(), entries=self.entries)
+            look = self._origin.look(self._deadline.patience(ANSWER), entries=self.entries)
             if look.outcome is ReadOutcome.FORBIDDEN:
                 raise CannotTell(f"{look.detail} (forbidden)")
             waits = f"{look.detail}; waiting" if look.detail else ""
@@ -145,131 +130,3 @@ class Looks:
             if self._deadline.over(self._origin.pause):
                 return
             self._deadline.sleep(self._origin.pause)
-
-
-class HeldUp:
-    """What Pods wait for. Hears each document of a run; `see` returns what is worth a line now.
-
-    Of many nodes with the same trouble in one plugin the first is named.
-    """
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._since: dict[str, float] = {}
-        self._told: set[tuple[str, str]] = set()
-
-    def see(self, document: Document) -> list[str]:
-        """Return the new lines."""
-        now, found = self._clock(), [row for row in rows(document) if row.held_up]
-        self._since = {each.key: self._since.get(each.key, now) for each in found}
-        lines = []
-        for each in found:
-            what = each.plugin, each.held_up
-            if now >= self._since[each.key] + STANDS and what not in self._told:
-                self._told.add(what)
-                lines.append(f"{each.key}: {each.pod}")
-        return lines
-
-
-class RunBar(Bar):
-    """How far a run is; where no line can be written over, each phase of the end is told once."""
-
-    _ending = ""
-
-    def say(self, line: str) -> None:
-        """Tell a line in place of it."""
-        self.clear()
-        tell(line)
-
-    def draw(self, document: Document) -> None:
-        """Show it."""
-        counted = counts(document)
-        full = round(_BAR * counted["decided"] / max(counted["entries"], 1))
-        shown = self.put(f"[{'#' * full}{'.' * (_BAR - full)}] {summary(document)}")
-        # The annotations do not tell of it: that is no other phase.
-        before, self._ending = self._ending, ending(document) or self._ending
-        if not shown and self._ending != before:
-            tell(self._ending)
-
-
-def wait(
-    origin: "Origin",
-    goal: str,
-    timeout: float | None,
-    fail_fast: bool,
-    bar: RunBar,
-    *,
-    delivery_only: bool = False,
-    clock: Callable[[], float] = time.monotonic,
-    sleep: Callable[[float], None] = time.sleep,
-) -> tuple[int, Look]:
-    """Look until it is over; return the exit code and the last look. Raises CannotTell."""
-
-    def judge(document: Document) -> int | None:
-        return verdict(document, goal, fail_fast, delivery_only=delivery_only)
-
-    looks = Looks(origin, Deadline(timeout, clock, sleep), entries=goal != END, say=bar.say)
-    held, last = HeldUp(clock), Look(ReadOutcome.UNREACHABLE)
-    for look in looks:
-        if look.document is None:
-            last = look if last.document is None else last
-            continue
-        last = look
-        for line in held.see(look.document):
-            bar.say(line)
-        looks.entries = looks.entries or counts(look.document)["entries"] <= _SMALL
-        bar.draw(look.document)
-        code = judge(look.document)
-        if code is not None and "plugins" in look.document:
-            return code, look
-        if code is not None and (end := _with_entries(looks, code, look, judge)) is not None:
-            return end
-    if last.document is not None and "plugins" not in last.document:
-        whole = origin.look()
-        last = whole if whole.document is not None else last
-    return TIME_OVER, last
-
-
-def _with_entries(
-    looks: Looks, code: int, summary: Look, judge: Callable[[Document], int | None]
-) -> tuple[int, Look] | None:
-    """Return the end of a run with its entries, which have the last word; None if it is none.
-
-    Without them where they are too many, or the way is too slow for them.
-    """
-    looks.entries = True
-    try:
-        for look in islice(looks, _WHOLE_TRIES):
-            if look.document is not None:
-                final = judge(look.document)
-                return None if final is None else (final, look)
-    except CannotTell:
-        pass  # it was deleted meanwhile
-    return code, summary
-
-
-def verdict(
-    document: Document, goal: str, fail_fast: bool, *, delivery_only: bool = False
-) -> int | None:
-    """Return the exit code once there is one. Raises CannotTell for a goal the run has not."""
-    if goal == END:
-        fine = good(document, delivery_only=delivery_only)
-        if over(document) or (fail_fast and not fine):
-            return GOOD if fine else FAILED
-        return None
-    wanted = [row for row in rows(document) if goal in {row.plugin, row.key, _written(row)}]
-    if not wanted:
-        raise CannotTell(f"the run has no entry {goal!r}")
-    fine = all(not row.bad if delivery_only else row.passed for row in wanted)
-    if fail_fast and not fine:
-        return FAILED
-    decided = all(row.decided for row in wanted)
-    # The verdict on a report is known a moment after it is in.
-    judged = delivery_only or all(row.bad or row.result for row in wanted)
-    if over(document) or (decided and judged):
-        return GOOD if fine and decided else FAILED
-    return None
-
-
-def _written(row: Row) -> str:
-    return f"{row.plugin}/{row.node}"

@@ -4,24 +4,23 @@ import argparse
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
-from enum import Enum, auto
+from collections.abc import Iterable, Iterator
 from random import random
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from reporter.cli import cluster
 from reporter.cli.exits import GOOD, CannotTell
 from reporter.cli.output import tell
-from reporter.common.objects import View, items, section, text
+from reporter.common.objects import Object, View, items, section, text
 from reporter.common.retry import next_delay
 from reporter.common.text import clean
 from reporter.errors import InvalidRequest, KubeError, NotFound, Unavailable
 from reporter.run.names import key_of, selector
 from reporter.run.plan import GLOBAL
 from reporter.run.view import over
-from reporter.runctl.cluster_run import named_run, run_there
+from reporter.runctl.cluster_run import ByCluster, named_run
 from reporter.runctl.follow import Deadline, Looks, once
-from reporter.runctl.log_lines import LogLines
+from reporter.runctl.log_lines import LONGEST, LogLines
 from reporter.runctl.spec import CONTAINER
 
 if TYPE_CHECKING:
@@ -41,9 +40,7 @@ exit codes:
 
 _FIRST: Final = 0.5  # seconds before a stream that was cut is opened again, at first and at most
 _LATEST: Final = 30.0
-_STATUSES: Final = ("initContainerStatuses", "containerStatuses")
 _LAST_WORDS: Final = 5.0  # seconds for what is still on its way when the run is over
-_LONGEST: Final = 64 * 1024  # bytes of a line
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -60,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
     """Find the Pods, print, and return the exit code."""
     with cluster.asking():
         api, found, name = named_run(options)
-        logs = Logs(api, found, name, options)
+        logs = Logs(api, found, name, options.plugin, options.node)
         logs.follow() if options.follow else logs.print_all()
     return GOOD
 
@@ -74,23 +71,14 @@ class _Container(NamedTuple):
     aggregators: bool
 
 
-class _Seen(Enum):
-    """What has become of a container; REPLACED: another one has its name, its log can be read."""
-
-    RUNNING = auto()
-    ENDED = auto()
-    REPLACED = auto()
-    GONE = auto()
-
-
 class Logs:
     """The logs of one run."""
 
     def __init__(
-        self, api: "KubeApi", namespace: str, run: str, options: argparse.Namespace
+        self, api: "KubeApi", namespace: str, run: str, plugin: str | None, node: str | None
     ) -> None:
         self._api, self._namespace, self._run = api, namespace, run
-        self._options, self._plugin, self._node = options, options.plugin, options.node
+        self._plugin, self._node = plugin, node
         self._lock, self._over = threading.Lock(), threading.Event()
 
     def print_all(self) -> None:
@@ -110,7 +98,7 @@ class Logs:
 
     def follow(self) -> None:
         """Print lines as they come, until the run is over. Raises KubeError."""
-        run = run_there(self._options, self._namespace, self._run)
+        run = ByCluster(self._api, [self._namespace], self._run)
         threads: dict[_Container, threading.Thread] = {}
         say = once()
         # What is in the way of looks is in the way of the logs, too, and said of them.
@@ -139,15 +127,14 @@ class Logs:
             if not self._wanted(pod):
                 continue
             name = View(pod).name
-            for kind in _STATUSES:
-                for container in items(section(pod, "status"), kind):
-                    begun = "waiting" not in section(container, "state")
-                    if begun or section(container, "lastState"):
-                        made = text(container, "containerID")
-                        own = key_of(pod) is None  # no plugin's
-                        yield _Container(name, text(container, "name"), made, own)
+            for container in _statuses(pod):
+                begun = "waiting" not in section(container, "state")
+                if begun or section(container, "lastState"):
+                    made = text(container, "containerID")
+                    own = key_of(pod) is None  # no plugin's
+                    yield _Container(name, text(container, "name"), made, own)
 
-    def _wanted(self, pod: Mapping[str, Any]) -> bool:
+    def _wanted(self, pod: Object) -> bool:
         if self._plugin is None and self._node is None:
             return True
         key = key_of(pod)
@@ -158,22 +145,12 @@ class Logs:
 
     def _follow(self, container: _Container) -> None:
         """Print a log as it comes; a stream that is cut goes on where it was, a little later."""
-        lines, tries, seen = LogLines(_LONGEST), 0, _Seen.RUNNING
+        lines, tries = LogLines(), 0
         while True:
             lines.begin()
-            stream = self._api.stream_log(
-                self._namespace,
-                container.pod,
-                container.name,
-                follow=seen is not _Seen.REPLACED,
-                previous=seen is _Seen.REPLACED,
-                stamped=True,
-                since=lines.since,
-                silence=None,
-            )
             whole = True
             try:
-                for piece in stream:
+                for piece in self._stream(container, follow=True, since=lines.since, silence=None):
                     if found := lines.take(piece):
                         tries = 0
                         self._put(container, found)
@@ -184,43 +161,36 @@ class Logs:
                 with self._lock:
                     tell(f"{self._whose(container)} {error}")
                 return
-            over = self._over.is_set()
-            seen = self._seen(container)
-            if seen is _Seen.GONE or (whole and (over or seen is not _Seen.RUNNING)):
+            over, runs = self._over.is_set(), self._runs(container)
+            if runs is None or (whole and (over or not runs)):
                 return
             tries += 1
             self._over.wait(next_delay(tries, random, first=_FIRST, longest=_LATEST))
             if over:
                 time.sleep(_FIRST)  # no wait for what has come about already
 
-    def _seen(self, container: _Container) -> "_Seen":
-        """Return what has become of the container; while nobody says, that it runs."""
+    def _runs(self, container: _Container) -> bool | None:
+        """Return whether it runs, or has ended; None once its log is another one's or gone."""
         try:
             pod = self._api.get("Pod", self._namespace, container.pod, timeout=cluster.TIMEOUT)
         except NotFound:
-            return _Seen.GONE
+            return None
         except KubeError:
-            return _Seen.RUNNING
-        for kind in _STATUSES:
-            for found in items(section(pod, "status"), kind):
-                if text(found, "name") != container.name:
-                    continue
-                if text(found, "containerID") == container.made:
-                    ended = section(found, "state", "terminated")
-                    return _Seen.ENDED if ended else _Seen.RUNNING
-                before = section(found, "lastState", "terminated")
-                if text(before, "containerID") == container.made:
-                    return _Seen.REPLACED
-        return _Seen.GONE
+            return True  # while nobody says otherwise
+        for found in _statuses(pod):
+            if (text(found, "name"), text(found, "containerID")) == container[1:3]:
+                return not section(found, "state", "terminated")
+        return None
 
     def _print(self, container: _Container) -> None:
-        lines = LogLines(_LONGEST)
-        lines.begin()
-        for piece in self._api.stream_log(
-            self._namespace, container.pod, container.name, stamped=True
-        ):
+        lines = LogLines()
+        for piece in self._stream(container):
             self._put(container, lines.take(piece))
         self._put(container, lines.flush())
+
+    def _stream(self, container: _Container, **more: Any) -> Iterable[bytes]:
+        pod, name = container.pod, container.name
+        return self._api.stream_log(self._namespace, pod, name, stamped=True, **more)
 
     def _whose(self, container: _Container) -> str:
         # `sonobuoy retrieve` finds the aggregator by the name of its container, people do not.
@@ -233,5 +203,10 @@ class Logs:
             for line in lines:
                 written = line.decode(errors="replace")
                 indent = written[: len(written) - len(written.lstrip(" "))]
-                sys.stdout.write(f"{whose} {indent}{clean(written, _LONGEST)}\n")
+                sys.stdout.write(f"{whose} {indent}{clean(written, LONGEST)}\n")
             sys.stdout.flush()
+
+
+def _statuses(pod: Object) -> Iterator[Object]:
+    for kind in ("initContainerStatuses", "containerStatuses"):
+        yield from items(section(pod, "status"), kind)

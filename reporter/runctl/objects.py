@@ -9,44 +9,24 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from reporter.common.objects import Object, View, section, text
+from reporter.common.objects import View, section
 from reporter.launch.job import secret_names
 from reporter.launch.manifest import Values, filled
 from reporter.run import names
 from reporter.run.plan import Key, plan_document
 from reporter.run.spec import launch_document
 from reporter.runctl.pod_security import pod_security
-from reporter.runctl.spec import RunSpec, StatusTls, UploadTo, plugin_account, status_name
+from reporter.runctl.spec import RunSpec, plugin_account, status_name
 
-CREATION: Final = "status-reporter.io/creation"
-"""A random value in an annotation, by which a command recognises the objects that it has made."""
-PLAN: Final = "ConfigMap"
-"""Created first and deleted last: while it is there, nobody starts another run of that name."""
-_NOT_NAMESPACED: Final = frozenset({"Namespace", "ClusterRole", "ClusterRoleBinding"})
 _SERVICES: Final = {"nodeport": "NodePort", "loadbalancer": "LoadBalancer", "": None}
 _MOST_RESTARTS: Final = 2**31 - 1  # also of containers
 
 
-def namespace_of(found: Object, namespace: str) -> str | None:
-    """Return the namespace of an object of a run in `namespace`; None where it has none."""
-    if text(found, "kind") in _NOT_NAMESPACED:
-        return None
-    return View(found).namespace or namespace
-
-
-def display_name(found: Object, namespace: str = "") -> str:
-    """Return kind and name as other commands print them, and where it is if that is elsewhere."""
-    name, own = f"{text(found, 'kind').lower()}/{View(found).name}", View(found).namespace
-    return f"{name} in namespace {own}" if own and namespace and own != namespace else name
-
-
-def created_by(found: Object) -> str:
-    """Return what the command has drawn at random that has made an object."""
-    return text(View(found).annotations, CREATION)
-
-
 def objects(spec: RunSpec) -> list[dict[str, Any]]:
-    """Return what is to be created, in this order: the ConfigMap is the lock on the name."""
+    """Return what is to be created, in this order: the ConfigMap is the lock on the name.
+
+    Before it comes the namespace, if that is to be created.
+    """
     values = _values(spec)
     (pod,) = filled("reporter.runctl", "aggregator-pod.yaml", values)
     return [
@@ -82,10 +62,10 @@ def _values(spec: RunSpec) -> Values:
         "adapter_verbs": ["get", "patch"] if launch.write_conditions else ["get"],
         "service_type": _SERVICES[spec.expose],
         "status_name": status_name(run),
-        "status_tls": _status_tls(spec.status_tls),
+        "status_tls": spec.status_tls and _encoded(spec.status_tls.files),
         "probe_scheme": "HTTPS" if spec.status_tls else None,  # without a client certificate
         "upload_name": f"{run}-upload",
-        "upload": _upload(spec.upload),
+        "upload": spec.upload and _encoded(spec.upload.files),
         "upload_ca": spec.upload is not None and spec.upload.ca,
         "exit": spec.exit,
         "restart_policy": "Never" if spec.exit else "OnFailure",
@@ -141,19 +121,6 @@ def _adapters(spec: RunSpec) -> Iterator[Key]:
         named = pod.get("serviceAccountName") or pod.get("serviceAccount")
         if definition.contract == "result-file" and not named:
             yield from plugin.keys
-
-
-def _status_tls(tls: StatusTls | None) -> dict[str, str] | None:
-    if tls is None:
-        return None
-    pems = {"ca.crt": tls.client_ca, "tls.crt": tls.certificate, "tls.key": tls.private_key}
-    return _encoded(pems)
-
-
-def _upload(upload: UploadTo | None) -> dict[str, str] | None:
-    if upload is None:
-        return None
-    return _encoded({"url": upload.url.encode(), "ca.crt": upload.ca})
 
 
 def _encoded(data: Mapping[str, bytes]) -> dict[str, str]:

@@ -5,7 +5,9 @@ is. How the status is shown is not here.
 """
 
 import argparse
+import errno
 import os
+import stat
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,10 +17,8 @@ from reporter.cli import cluster
 from reporter.cli.exits import CannotTell
 from reporter.cli.options import length
 from reporter.cli.output import tell
-from reporter.common.private_file import as_file
-from reporter.run.connection_file import ConnectionFile, UnusableFile
+from reporter.run.connection_file import MAX_BYTES, ConnectionFile, UnusableFile, decode
 from reporter.run.names import is_run_name
-from reporter.runctl.connection_file import TRADITIONAL, own_place, read_connection
 from reporter.runctl.server import Address, ByHttp, StatusServer
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 Origin: TypeAlias = "ByHttp | ByCluster"
 """Something that can be asked again and again how a run is."""
+
+TRADITIONAL = Path("/tmp/sonobuoy.json")  # noqa: S108 - only read when it is ours and private
 
 _HINTS = """\
 no run given, and none found. Try one of these:
@@ -37,10 +39,7 @@ no run given, and none found. Try one of these:
       the run whose status listener is there
   status-ctl {command} --connection FILE
       the same, with the file of `status-ctl run --expose` or `status-aggregator certs`"""
-_VARIABLES = {"url": "STATUS_CTL_URL", "ca": "STATUS_CTL_CA"} | {
-    "cert": "STATUS_CTL_CERT",
-    "key": "STATUS_CTL_KEY",
-}
+_VARIABLES = {name: f"STATUS_CTL_{name.upper()}" for name in ("url", "ca", "cert", "key")}
 
 
 def arguments(parser: argparse.ArgumentParser, *, named: bool = True) -> None:
@@ -100,13 +99,16 @@ def choose(
         case ["url"]:
             return ByHttp(_by_url(options, environ))
         case ["connection"]:
-            return _by_file(Path(options.connection), options)
+            try:
+                return _by_file(Path(options.connection), options)
+            except FileNotFoundError:
+                raise CannotTell(f"{options.connection} does not exist") from None
         case ["namespace"]:
             return by_cluster(options)
     refused = []
     for path in filter(None, (own_place(environ), traditional)):
         try:
-            return _by_file(path, options, absent_is_fine=True)
+            return _by_file(path, options)
         except FileNotFoundError:
             continue
         except CannotTell as error:
@@ -121,9 +123,9 @@ def choose(
 def by_cluster(options: argparse.Namespace, run: str = "") -> "ByCluster":
     """Return the run in the cluster, the one named or the one that there is. Raises CannotTell."""
     # Here, because a URL needs none of it.
-    from reporter.runctl.cluster_run import ByCluster
+    from reporter.runctl import cluster_run
 
-    return ByCluster(options, run)
+    return cluster_run.by_cluster(options, run)
 
 
 def run_name(written: str) -> str:
@@ -146,16 +148,16 @@ def _by_url(options: argparse.Namespace, environ: Mapping[str, str]) -> StatusSe
     }
     if bool(chosen["cert"]) < bool(chosen["key"]):
         options.error("--key requires --cert")
-    ca, _, _ = (_pem(options, chosen[name]) for name in ("ca", "cert", "key"))
+    ca, certificate, key = (_pem(options, chosen[name]) for name in ("ca", "cert", "key"))
     try:
-        return StatusServer(Address(chosen["url"], ca, chosen["cert"], chosen["key"]))
+        return StatusServer(Address(chosen["url"], ca, certificate, key))
     except (OSError, ValueError) as error:
         _usage(options, str(error))
 
 
-def _pem(options: argparse.Namespace, path: str) -> str:
+def _pem(options: argparse.Namespace, path: str) -> str | None:
     try:
-        return Path(path).read_text() if path else ""
+        return Path(path).read_text() if path else None
     except (OSError, UnicodeDecodeError) as error:
         cause = error.strerror if isinstance(error, OSError) else "not PEM"
         _usage(options, f"cannot read {path}: {cause}")
@@ -163,32 +165,16 @@ def _pem(options: argparse.Namespace, path: str) -> str:
 
 def by_connection(connection: ConnectionFile) -> StatusServer:
     """Return the server that a connection file names. ValueError where it cannot be used."""
-    with (
-        as_file(connection.certificate.encode()) as certificate,
-        as_file(connection.key.encode()) as key,
-    ):
-        shown = bool(connection.certificate)
-        return StatusServer(
-            Address(
-                connection.address,
-                connection.ca,
-                certificate if shown else "",
-                key if shown else "",
-                connection.server_name,
-            )
-        )
+    pem = connection.ca, connection.certificate or None, connection.key
+    return StatusServer(Address(connection.address, *pem, connection.server_name))
 
 
-def _by_file(path: Path, options: argparse.Namespace, *, absent_is_fine: bool = False) -> ByHttp:
+def _by_file(path: Path, options: argparse.Namespace) -> ByHttp:
+    """Raises FileNotFoundError, and CannotTell where it cannot be used."""
     try:
-        connection = read_connection(path, now=time.time(), max_age=options.max_age)
-        return ByHttp(by_connection(connection))
+        return ByHttp(by_connection(read_connection(path, options.max_age)))
     except UnusableFile as error:
         raise CannotTell(f"{path} {error}") from None
-    except FileNotFoundError:
-        if absent_is_fine:
-            raise
-        raise CannotTell(f"{path} does not exist") from None
     except ValueError as error:
         raise CannotTell(f"{path} is invalid: {error}") from None
 
@@ -196,3 +182,49 @@ def _by_file(path: Path, options: argparse.Namespace, *, absent_is_fine: bool = 
 def _usage(options: argparse.Namespace, why: str) -> NoReturn:
     options.error(why)
     raise AssertionError("error() does not return")
+
+
+# -- the connection file --------------------------------------------------------------------------
+
+
+def own_place(environ: Mapping[str, str]) -> Path | None:
+    """Return where we keep it: in the user's state directory; nothing for a user without a home."""
+    base = Path(environ.get("XDG_STATE_HOME", ""))
+    # A relative one is to be ignored, says its specification.
+    if not base.is_absolute():
+        try:
+            base = Path.home() / ".local" / "state"
+        except RuntimeError:
+            return None
+    return base / "status-reporter" / "connection.json"
+
+
+def read_connection(path: Path, max_age: float | None = None) -> ConnectionFile:
+    """Read the file. Raises UnusableFile, its text without the file's name, and FileNotFoundError.
+
+    It has to belong to us and to be readable by nobody else: anyone could have put it there
+    otherwise, or have taken the key out of it.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        why = "a symbolic link" if error.errno == errno.ELOOP else error.strerror
+        raise UnusableFile(f"cannot be read: {why}") from None
+    try:
+        _check(os.fstat(descriptor))
+        data = os.read(descriptor, MAX_BYTES + 1)
+    finally:
+        os.close(descriptor)
+    return decode(data, now=time.time(), max_age=max_age)
+
+
+def _check(found: os.stat_result) -> None:
+    if not stat.S_ISREG(found.st_mode):
+        raise UnusableFile("cannot be read: not a plain file")
+    if found.st_uid != os.geteuid():
+        raise UnusableFile(f"belongs to another user (uid {found.st_uid})")
+    if found.st_mode & 0o077:
+        mode = stat.S_IMODE(found.st_mode)
+        raise UnusableFile(f"is readable by others (mode {mode:04o}): chmod 600 it, if it is yours")

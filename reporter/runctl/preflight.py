@@ -5,9 +5,9 @@ missing rights (also those that cannot be granted on), admission policies, quota
 accounts that do not exist. All answers together are the answer.
 """
 
-import time
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -18,21 +18,23 @@ from reporter.launch.job import job
 from reporter.run.names import RUN_LABEL
 from reporter.run.spec import RunLocation
 from reporter.runctl.cluster_run import is_gone
-from reporter.runctl.objects import display_name, namespace_of, objects
-from reporter.runctl.spec import OWN_NAMESPACE, RunSpec
+from reporter.runctl.objects import objects
+from reporter.runctl.spec import OWN_NAMESPACE, RunSpec, display_name, namespace_of
 
 if TYPE_CHECKING:
     from reporter.kube.api import KubeApi
 
 AT_ONCE: Final = 8
 INSTEAD: Final = "; -n uses a namespace that exists"
-_ACCOUNT: Final = "default"
-_ACCOUNT_WAIT: Final = 15.0  # seconds in which a new namespace gets its account
-_PAUSE: Final = 0.05
+ACCOUNT: Final = "default"
+"""The account that every namespace has."""
 _NODES: Final = 20
 _STRANGERS: Final = "app.kubernetes.io/part-of!=status-reporter"
 _NO_NAMESPACE: Final = 'namespaces "{}" not found'
-_NO_CONDITIONS: Final = "conditions"
+_SHARED: Final = (
+    "namespace {} is shared: anyone who controls the run's aggregator can read every Secret in it; "
+    "without -n a run gets its own namespace"
+)
 
 
 @dataclass(slots=True)
@@ -44,86 +46,54 @@ class Checked:
     conditions: bool = True
 
 
-def wait_for_account(
-    api: "KubeApi",
-    namespace: str,
-    *,
-    clock: Callable[[], float] = time.monotonic,
-    sleep: Callable[[float], None] = time.sleep,
-) -> None:
-    """Return when a new namespace has its account: before, every Pod is refused. KubeError."""
-    end = clock() + _ACCOUNT_WAIT
-    while True:
-        try:
-            api.get("ServiceAccount", namespace, _ACCOUNT, timeout=TIMEOUT)
-            return
-        except NotFound:
-            if clock() >= end:
-                raise
-            sleep(_PAUSE)
-
-
 def check(
-    api: "KubeApi",
-    spec: RunSpec,
-    nodes: Sequence[str],
-    *,
-    in_namespace: bool = True,
-    nothing_there: bool = False,
+    api: "KubeApi", spec: RunSpec, *, in_namespace: bool = True, nothing_there: bool = False
 ) -> Checked:
-    """Ask all of it at once. Only the first of `nodes`, which were given by name, are looked up.
+    """Ask all of it at once. Of nodes that were given by name, only the first are looked up.
 
     Unless `in_namespace`, the namespace is still to be made, and what is in it cannot be asked; it
     may be known that there is `nothing_there`.
     """
     namespace, given = spec.namespace, spec.launch.pull_secrets
-    wanted = [each for each in objects(spec) if text(each, "kind") != "Namespace"]
+    wanted = objects(spec)[spec.create_namespace :]
     pods = list(_pods(spec, wanted))
     if not in_namespace:
         wanted = [each for each in wanted if namespace_of(each, namespace) != namespace]
         pods = []
         given = given if nothing_there else ()
-    found = Checked()
+    found, ask = Checked(), _Questions(api, namespace)
     with ThreadPoolExecutor(AT_ONCE, "check") as pool:
         answers = [
-            *(pool.submit(_object, api, namespace, each) for each in wanted),
-            *(pool.submit(_pod, api, namespace, *each) for each in pods),
-            *(
-                pool.submit(_pull_secret, api, namespace, "--image-pull-secret", name)
-                for name in given
-            ),
-            *(pool.submit(_node, api, name) for name in nodes[:_NODES]),
+            *(pool.submit(ask.whether_made, each) for each in wanted),
+            *(pool.submit(ask.whether_pod, *each) for each in pods),
+            *(pool.submit(ask.pull_secret, "--image-pull-secret", name) for name in given),
+            *(pool.submit(ask.node, name) for name in spec.named_nodes[:_NODES]),
         ]
         # The kubelet tries without them, and a controller may yet copy them into the namespace.
-        doubts = [
-            pool.submit(_pull_secret, api, namespace, whose, name)
-            for whose, name in _pull_secrets(pods, given)
-        ]
+        doubts = [pool.submit(ask.pull_secret, *each) for each in _pull_secrets(pods, given)]
         if in_namespace and not spec.create_namespace:
-            doubts.append(pool.submit(_strangers, api, namespace))
+            doubts.append(pool.submit(ask.strangers))
         for answer in answers:
             said = answer.result()
             if _NO_NAMESPACE.format(namespace) in said:
                 # Each answer says it, and one is enough.
                 said = f"there is no namespace {namespace}; --create-namespace creates it"
-            if said == _NO_CONDITIONS:
-                found.conditions = False
-            elif said and said not in found.problems:
+            if said and said not in found.problems:
                 found.problems.append(said)
+    found.conditions = ask.conditions
     found.remarks += [remark for doubt in doubts if (remark := doubt.result())]
     return found
 
 
-def check_unstarted(api: "KubeApi", spec: RunSpec, nodes: Sequence[str]) -> list[str]:
+def check_unstarted(api: "KubeApi", spec: RunSpec) -> list[str]:
     """Say what speaks against a run that is not started anyway; create nothing.
 
     So of a namespace that it would make, it is not known what is refused in it.
     """
     if not spec.create_namespace:
-        return check(api, spec, nodes).problems
-    (namespace,) = (each for each in objects(spec) if text(each, "kind") == "Namespace")
-    trouble, free = _check_namespace(api, namespace)
-    found = check(api, spec, nodes, in_namespace=False, nothing_there=free)
+        return check(api, spec).problems
+    trouble, free = _check_namespace(api, objects(spec)[0])
+    found = check(api, spec, in_namespace=False, nothing_there=free)
     return [*filter(None, [trouble]), *found.problems]
 
 
@@ -132,19 +102,19 @@ def _check_namespace(api: "KubeApi", wanted: Object) -> tuple[str, bool]:
 
     One of that name that is being deleted is waited for, so nothing speaks against it.
     """
-    name = View(wanted).name
     try:
         api.create("Namespace", None, wanted, dry_run=True, timeout=TIMEOUT)
-    except AlreadyExists as error:
-        try:
-            standing = api.get("Namespace", None, name, timeout=TIMEOUT)
-        except KubeError:
-            standing = {}
-        going = View(standing).deleting
-        return "" if going else f"{display_name(wanted)}: {words(error)}; {advice(wanted)}", False
     except KubeError as error:
-        instead = INSTEAD if isinstance(error, Forbidden) else ""
-        return f"{display_name(wanted)}: {words(error)}{instead}", False
+        why = words(error)
+        if isinstance(error, AlreadyExists):
+            why += f"; {advice(wanted)}"
+            with suppress(KubeError):
+                there = api.get("Namespace", None, View(wanted).name, timeout=TIMEOUT)
+                if View(there).deleting:
+                    return "", False
+        elif isinstance(error, Forbidden):
+            why += INSTEAD
+        return f"{display_name(wanted)}: {why}", False
     return "", True
 
 
@@ -177,61 +147,9 @@ def _pod_of(maker: Object, own: Container[str]) -> Object:
     template = section(maker, "spec", "template")
     spec = dict(section(template, "spec"))
     if text(spec, "serviceAccountName") in own:
-        spec["serviceAccountName"] = _ACCOUNT  # what is refused for an account is refused for any
+        spec["serviceAccountName"] = ACCOUNT  # what is refused for an account is refused for any
     metadata = {**section(template, "metadata"), "name": "status-reporter-check"}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
-
-
-def _object(api: "KubeApi", namespace: str, wanted: Object) -> str:
-    kind = text(wanted, "kind")
-    name, where = display_name(wanted, namespace), namespace_of(wanted, namespace)
-    try:
-        api.create(kind, where, wanted, dry_run=True, timeout=TIMEOUT)
-    except NotFound as error:
-        if where and where != namespace and _NO_NAMESPACE.format(where) in words(error):
-            return f"there is no namespace {where}"
-        # A user without permission to bind every Role is asked about a Role that is not there yet;
-        # the server calls it a RoleBinding of that name.
-        role = text(section(wanted, "roleRef"), "name")
-        if kind in {"RoleBinding", "ClusterRoleBinding"} and f'"{role}"' in words(error):
-            return ""
-        return f"{name}: {words(error)}"
-    except AlreadyExists as error:
-        return f"{name}: {words(error)}; {advice(wanted)}"
-    except Forbidden as error:
-        if kind == "Role" and _without_conditions(api, namespace, wanted):
-            return _NO_CONDITIONS
-        return f"{name}: {words(error)}"
-    except KubeError as error:
-        return f"{name}: {words(error)}"
-    return ""
-
-
-def _without_conditions(api: "KubeApi", namespace: str, role: Object) -> bool:
-    """Return whether only the right to write the status of Jobs cannot be granted on."""
-    rules = list(items(role, "rules"))
-    reading = [
-        {**each, "verbs": ["get"]} if each.get("resources") == ["jobs/status"] else each
-        for each in rules
-    ]
-    if reading == rules:
-        return False
-    try:
-        api.create("Role", namespace, {**role, "rules": reading}, dry_run=True, timeout=TIMEOUT)
-    except KubeError:
-        return False
-    return True
-
-
-def _pod(api: "KubeApi", namespace: str, whose: str, pod: Object, maker: Object | None) -> str:
-    # A mistake in the Pod would be reported for its maker again.
-    for each in filter(None, (pod, maker)):
-        kind = text(each, "kind")
-        try:
-            api.create(kind, namespace, each, dry_run=True, timeout=TIMEOUT)
-        except KubeError as error:
-            return f"{whose}: its {kind} would be refused: {words(error)}"
-    return ""
 
 
 def _pull_secrets(
@@ -244,24 +162,71 @@ def _pull_secrets(
                 yield f"{whose}: imagePullSecrets", name
 
 
-def _pull_secret(api: "KubeApi", namespace: str, whose: str, name: str) -> str:
-    said = f"{whose} {name}: there is no such Secret in namespace {namespace}"
-    return said if is_gone(api, "Secret", namespace, name) else ""
+class _Questions:
+    """What is asked of the API server. Each answer is a line, empty where nothing is wrong."""
 
+    def __init__(self, api: "KubeApi", namespace: str) -> None:
+        self._api, self._namespace = api, namespace
+        self.conditions = True
 
-def _node(api: "KubeApi", name: str) -> str:
-    return f"--node {name}: there is no such node" if is_gone(api, "Node", None, name) else ""
+    def whether_made(self, wanted: Object) -> str:
+        kind, where = text(wanted, "kind"), namespace_of(wanted, self._namespace)
+        error = self._refusal(wanted, where)
+        if error is None:
+            return ""
+        why = words(error)
+        if isinstance(error, NotFound):
+            if where and where != self._namespace and _NO_NAMESPACE.format(where) in why:
+                return f"there is no namespace {where}"
+            # A user without permission to bind every Role is asked about a Role that is not there
+            # yet; the server calls it a RoleBinding of that name.
+            role = text(section(wanted, "roleRef"), "name")
+            if kind in {"RoleBinding", "ClusterRoleBinding"} and f'"{role}"' in why:
+                return ""
+        elif isinstance(error, AlreadyExists):
+            why += f"; {advice(wanted)}"
+        elif isinstance(error, Forbidden) and kind == "Role" and self._only_conditions(wanted):
+            self.conditions = False
+            return ""
+        return f"{display_name(wanted, self._namespace)}: {why}"
 
+    def whether_pod(self, whose: str, pod: Object, maker: Object | None) -> str:
+        # A mistake in the Pod would be reported for its maker again.
+        for each in filter(None, (pod, maker)):
+            if error := self._refusal(each, self._namespace):
+                return f"{whose}: its {text(each, 'kind')} would be refused: {words(error)}"
+        return ""
 
-def _strangers(api: "KubeApi", namespace: str) -> str:
-    for kind in ("Pod", "Secret"):
+    def pull_secret(self, whose: str, name: str) -> str:
+        said = f"{whose} {name}: there is no such Secret in namespace {self._namespace}"
+        return said if is_gone(self._api, "Secret", self._namespace, name) else ""
+
+    def node(self, name: str) -> str:
+        gone = is_gone(self._api, "Node", None, name)
+        return f"--node {name}: there is no such node" if gone else ""
+
+    def strangers(self) -> str:
+        for kind in ("Pod", "Secret"):
+            with suppress(KubeError):
+                if self._api.list_page(
+                    kind, self._namespace, _STRANGERS, limit=1, timeout=TIMEOUT
+                ).items:
+                    return _SHARED.format(self._namespace)
+        return ""
+
+    def _only_conditions(self, role: Object) -> bool:
+        """Return whether only the right to write the status of Jobs cannot be granted on."""
+        rules = list(items(role, "rules"))
+        reading = [
+            {**each, "verbs": ["get"]} if each.get("resources") == ["jobs/status"] else each
+            for each in rules
+        ]
+        return reading != rules and not self._refusal({**role, "rules": reading}, self._namespace)
+
+    def _refusal(self, wanted: Object, namespace: str | None) -> KubeError | None:
+        kind = text(wanted, "kind")
         try:
-            listed = api.list_page(kind, namespace, _STRANGERS, limit=1, timeout=TIMEOUT)
-        except KubeError:
-            continue
-        if listed.items:
-            return (
-                f"namespace {namespace} is shared: anyone who controls the run's aggregator can "
-                "read every Secret in it; without -n a run gets its own namespace"
-            )
-    return ""
+            self._api.create(kind, namespace, wanted, dry_run=True, timeout=TIMEOUT)
+        except KubeError as error:
+            return error
+        return None

@@ -2,11 +2,11 @@
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from reporter.cli.cluster import TIMEOUT, words
 from reporter.cli.exits import USAGE
+from reporter.cli.output import tell
 from reporter.common.objects import Object, View, items, number, section, text
 from reporter.errors import Forbidden, KubeError
 from reporter.jobs.check_pod import PodView, check_pod
@@ -15,14 +15,14 @@ from reporter.jobs.reporter_log import complaints
 from reporter.run.names import selector
 from reporter.run.pod_status import newest_first
 from reporter.runctl.cluster_run import exists
+from reporter.runctl.follow import Deadline
 from reporter.runctl.spec import CONTAINER, EVERY_RUN, RunSpec
 
 if TYPE_CHECKING:
     from reporter.kube.api import KubeApi
 
 PATIENCE = 120.0
-_PAUSE = 0.25  # seconds between two looks, and after the first seconds
-_LATER = 1.0
+_PAUSE = 1.0  # seconds between two looks, at most
 _SETTLED = 5.0  # seconds after which a Pod that cannot be scheduled is worth a word
 _MOST_EVENTS = 500
 _UNPULLED = 45.0
@@ -42,36 +42,26 @@ _IMAGE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Clocks:
-    """Monotonic, of the wall, and how to pass time."""
-
-    clock: Callable[[], float] = time.monotonic
-    wall: Callable[[], float] = time.time
-    sleep: Callable[[float], None] = time.sleep
-
-
 def wait_ready(
     api: "KubeApi",
     spec: RunSpec,
-    tell: Callable[[str], None],
+    deadline: Deadline,
     *,
-    patience: float = PATIENCE,
-    clocks: Clocks | None = None,
+    say: Callable[[str], None] = tell,
+    wall: Callable[[], float] = time.time,
 ) -> list[str]:
-    """Return nothing once the run's aggregator is ready, else why not after `patience` seconds.
+    """Return nothing once the run's aggregator is ready, else why not when the time is over.
 
     That is earlier where an image cannot be pulled.
 
     Obstacles are reported as soon as they are known, each line once. Raises Forbidden without
     permission to read the Pod: then waiting is useless.
     """
-    clocks = clocks or Clocks()
-    began, told, seen = clocks.clock(), set[str](), False
+    told, seen = set[str](), False
     unpulled: float | None = None  # since when
     while True:
-        late = clocks.clock() >= began + patience
-        settled = late or clocks.clock() >= began + _SETTLED
+        late = deadline.over()
+        settled = late or deadline.elapsed >= _SETTLED
         try:
             pod = _pod(api, spec)
             if pod is not None and (end := _end(pod, exits=spec.exit)) is not None:
@@ -79,11 +69,11 @@ def wait_ready(
             if pod is None and seen and not exists(api, "Job", spec.namespace, spec.run):
                 return ["the run was deleted meanwhile"]
             seen = seen or pod is not None
-            findings = list(_in_the_way(api, spec, pod, clocks.wall()))
+            findings = list(_in_the_way(api, spec, pod, wall()))
             if not any(finding.code == "image-trouble" for finding in findings):
                 unpulled = None
             elif unpulled is None:
-                unpulled = clocks.clock()
+                unpulled = deadline.elapsed
             found = [
                 line
                 for finding in findings
@@ -92,7 +82,7 @@ def wait_ready(
             ]
             if settled and pod is not None:
                 found += _claim(api, spec)
-            if unpulled is not None and clocks.clock() >= unpulled + _UNPULLED:
+            if unpulled is not None and deadline.elapsed >= unpulled + _UNPULLED:
                 return found
         except Forbidden:
             raise
@@ -103,8 +93,8 @@ def wait_ready(
         for line in found:
             if line not in told:
                 told.add(line)
-                tell(line)
-        clocks.sleep(_LATER if settled else _PAUSE)
+                say(line)
+        deadline.sleep(_PAUSE)
 
 
 def _pod(api: "KubeApi", spec: RunSpec) -> Object | None:
@@ -113,32 +103,27 @@ def _pod(api: "KubeApi", spec: RunSpec) -> Object | None:
     return pods[0] if pods else None
 
 
+def _own(found: Object, kind: str) -> Object:
+    """Return what there is under `kind` of the aggregator's container."""
+    return next((each for each in items(found, kind) if text(each, "name") == CONTAINER), {})
+
+
+def _ended(pod: Object, state: str) -> Object:
+    return section(_own(section(pod, "status"), "containerStatuses"), state, "terminated")
+
+
 def _end(pod: Object, *, exits: bool) -> list[str] | None:
     """Return nothing of an aggregator that is ready, why one has ended, and None to wait on.
 
     One that `exits` may have ended with its verdict before anybody saw it ready.
     """
-    code, said = _exit_code(pod), _complaints(pod, "state")
+    ended = _ended(pod, "state")
+    code, said = number(ended, "exitCode"), list(complaints(text(ended, "message")))[-1:]
     if code == USAGE and (said or exits):  # for good: its settings are wrong, as the URL may be
         return said or ["its settings are not valid"]
     ready = bool(View(pod).condition("Ready", status="True"))
     verdict = exits and code in {0, 1}
     return [] if not View(pod).deleting and (ready or verdict) else None
-
-
-def _exit_code(pod: Object) -> int | None:
-    for container in items(section(pod, "status"), "containerStatuses"):
-        if text(container, "name") == CONTAINER:
-            return number(section(container, "state", "terminated"), "exitCode")
-    return None
-
-
-def _complaints(pod: Object, state: str) -> list[str]:
-    return [
-        own[-1]
-        for container in items(section(pod, "status"), "containerStatuses")
-        if (own := complaints(text(section(container, state, "terminated"), "message")))
-    ]
 
 
 def _in_the_way(api: "KubeApi", spec: RunSpec, pod: Object | None, now: float) -> Iterator[Finding]:
@@ -167,15 +152,12 @@ def _events(api: "KubeApi", namespace: str, selected: str) -> list[dict[str, Any
 def _lines(finding: Finding, pod: Object | None) -> list[str]:
     """Return what to tell; of an aggregator that ends again and again, its own last complaint."""
     said = [finding.what, *finding.evidence, finding.todo]
-    if finding.code == "crash-loop" and pod is not None:
-        for own in _complaints(pod, "lastState"):
+    if pod is not None and finding.code == "crash-loop":
+        for own in complaints(text(_ended(pod, "lastState"), "message"))[-1:]:
             said[0] = f"The aggregator keeps failing: {own}"
-    if finding.code == "image-trouble" and finding.about == CONTAINER and pod is not None:
-        said += [
-            _IMAGE.format(text(each, "image"))
-            for each in items(section(pod, "spec"), "containers")
-            if text(each, "name") == CONTAINER
-        ]
+    if pod is not None and finding.code == "image-trouble" and finding.about == CONTAINER:
+        image = text(_own(section(pod, "spec"), "containers"), "image")
+        said.append(_IMAGE.format(image))
     return [line for line in said if line]
 
 

@@ -5,10 +5,9 @@ and repeated, and what somebody made meanwhile goes too.
 """
 
 import re
-import time
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from reporter.cli.cluster import TIMEOUT, words
@@ -24,13 +23,19 @@ from reporter.run.names import (
     own_grace,
     selector,
 )
-from reporter.runctl.objects import PLAN, created_by, display_name, namespace_of
-from reporter.runctl.spec import CREATED_BY, EVERY_RUN
+from reporter.runctl.follow import Deadline
+from reporter.runctl.spec import (
+    CREATED_BY,
+    EVERY_RUN,
+    PLAN,
+    created_by,
+    display_name,
+    namespace_of,
+)
 
 if TYPE_CHECKING:
     from reporter.kube.api import KubeApi
 
-PATIENCE: Final = 120.0
 _PAUSE: Final = 0.25
 _QUIET: Final = 10.0  # seconds after which it is said what is waited for
 _GRACE: Final = 5
@@ -67,7 +72,7 @@ _NEEDED: Final = frozenset({"list", "delete"})
 
 
 class Removal:
-    """One run that is removed, within `patience` seconds.
+    """One run that is removed, until the deadline.
 
     Rights in a namespace that may be gone and cannot be seen count as left, unless `unseen_too`.
     """
@@ -77,23 +82,23 @@ class Removal:
         api: "KubeApi",
         namespace: str,
         run: str,
+        deadline: Deadline,
         *,
-        patience: float = PATIENCE,
         unseen_too: bool = False,
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._api, self._namespace, self._run = api, namespace, run
-        self._clock, self._sleep = clock, sleep
-        self._quiet, self._end = clock() + _QUIET, clock() + patience
+        self._deadline, self._told = deadline, False
         self._refused: dict[str, str] = {}
         self._unread: dict[str, str] = {}
         self._rights, self._unseen_too = RightsElsewhere(api, namespace, run), unseen_too
-        self.removed: dict[str, int] = {}
-        """How many objects of each kind there were."""
-        self._seen: set[tuple[str, str]] = set()
+        self._seen: dict[str, str] = {}  # kinds by UID
         self._creations: set[str] = set()
         """What the commands that have created the plan have drawn at random."""
+
+    @property
+    def removed(self) -> Mapping[str, int]:
+        """How many objects of each kind there were."""
+        return Counter(self._seen.values())
 
     def aggregator(self) -> list[str]:
         """Remove the aggregator, so that nobody creates behind our back; return what stays."""
@@ -151,18 +156,22 @@ class Removal:
                 left = [f"{what}: {why}" for what, why in unread.items()]
                 return left if self._unseen_too else left + self.unseen()
             with ThreadPoolExecutor(_AT_ONCE, "delete") as pool:
-                for _, turn in groupby(sorted(found, key=_Found.turn), _Found.turn):
+                # Pods that get less time than usual go before their Job, with which the garbage
+                # collector deletes them: no kubelet takes back the time it has given. An aggregator
+                # does not come back meanwhile: its Job waits 10 s.
+                for short in (True, False):
+                    turn = [each for each in found if (each.grace is not None) == short]
                     list(pool.map(self._delete, (each for each in turn if not each.deleting)))
-            if self._clock() >= self._end:
+            if self._deadline.over():
                 return [trouble] if trouble else [self._why(each) for each in found]
-            if self._clock() >= self._quiet and found:
-                self._quiet = self._end
+            if self._deadline.elapsed >= _QUIET and found and not self._told:
+                self._told = True
                 tell(f"waiting: {self._why(found[0])}")
-            self._sleep(_PAUSE)
+            self._deadline.sleep(_PAUSE)
 
     def _plan(self) -> list["_Found"]:
         found = self._listed(PLAN)
-        self._creations |= {each.creation for each in found if each.creation}
+        self._creations |= {created_by(each.view.found) for each in found} - {""}
         return found
 
     def _created_meanwhile(self) -> list["_Found"]:
@@ -203,10 +212,7 @@ class Removal:
             for each in listed
             if belongs(each, self._run, self._namespace)
         ]
-        for each in kept:
-            if (each.kind, each.uid) not in self._seen:
-                self._seen.add((each.kind, each.uid))
-                self.removed[each.kind] = self.removed.get(each.kind, 0) + 1
+        self._seen |= {each.uid: each.kind for each in kept}
         return kept
 
     def _delete(self, found: "_Found") -> None:
@@ -214,7 +220,7 @@ class Removal:
             self._api.delete(
                 found.kind,
                 found.place,
-                found.name,
+                found.view.name,
                 uid=found.uid,
                 grace=found.grace,
                 timeout=TIMEOUT,
@@ -236,30 +242,20 @@ class _Found:
     """
 
     def __init__(self, found: Object, namespace: str, grace: int | None) -> None:
-        self.kind, self.creation = text(found, "kind"), created_by(found)
+        self.view, self.kind = View(found), text(found, "kind")
         self.place, self.shown = namespace_of(found, namespace), display_name(found, namespace)
-        view = View(found)
-        self._metadata = view.metadata
-        self.name, self.uid, self.deleting = view.name, view.uid, view.deleting
-        self._node = text(section(found, "spec"), "nodeName") if self.kind == "Pod" else ""
+        self.uid, self.deleting = self.view.uid, self.view.deleting
         # The rest of a plugin's period is for an upload, and nobody takes one any more.
         self.grace = (grace or own_grace(found)) if self.kind == "Pod" else None
-
-    def turn(self) -> int:
-        """Return 0 for Pods that get less time than usual.
-
-        They go before their Job, with which the garbage collector deletes them: no kubelet takes
-        back the time it has given. An aggregator does not come back meanwhile: its Job waits 10 s.
-        """
-        return int(self.grace is None)
 
     def held_by(self) -> str:
         """Say what keeps an object that is being deleted."""
         if not self.deleting:
             return ""
-        if finalizers := self._metadata.get("finalizers"):
+        if finalizers := self.view.metadata.get("finalizers"):
             return f"waits for its finalizers ({', '.join(map(str, finalizers))})"
-        return f"is being deleted; its node is {self._node}" if self._node else "is being deleted"
+        node = text(section(self.view.found, "spec"), "nodeName")
+        return f"is being deleted; its node is {node}" if node else "is being deleted"
 
 
 class RightsElsewhere:

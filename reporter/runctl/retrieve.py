@@ -14,10 +14,7 @@ from reporter.cli.output import tell
 from reporter.common.objects import number, text
 from reporter.common.private_file import sync_directory
 from reporter.runctl import origin
-from reporter.runctl.archive import TARBALL
-from reporter.runctl.download import confirm, fetch, find_tarball
-from reporter.runctl.server import RequestFailed, StatusServer
-from reporter.runctl.snapshot_index import snapshot_lines
+from reporter.runctl.archive import TARBALL, confirm, fetch, find_tarball, snapshot_lines
 from reporter.untar import BadArchive, extract
 
 DESCRIPTION = """\
@@ -61,70 +58,65 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Fetch, check, perhaps unpack, and return the exit code."""
-    chosen = origin.choose(options)
-    server, announced = find_tarball(chosen)
-    name = text(announced, "name")
-    path: Path = options.file or Path(name if _NAME.fullmatch(name) else "results.tar.gz")
-    if path.is_dir():
-        options.error(f"{path} is a directory, --file must name a file")
-    directory = options.extract
-    if directory == Path():
-        directory = path.with_name(path.name.removesuffix(".gz").removesuffix(".tar"))
-        if directory == path:
-            directory = path.with_name(f"{path.name}.d")
-    goal = path if directory is None else directory
-    if (goal.exists() or goal.is_symlink()) and (directory is not None or not options.force):
-        tell(f"{goal} already exists" + ("" if directory else "; use --force to overwrite it"))
+    server, announced = find_tarball(origin.choose(options))
+    goal, unpack = _goal(options, text(announced, "name")), options.extract is not None
+    if (goal.exists() or goal.is_symlink()) and (unpack or not options.force):
+        tell(f"{goal} already exists" + ("" if unpack else "; use --force to overwrite it"))
         return USAGE
     try:
-        return _deliver(server, announced, path, directory, options)
-    except RequestFailed as error:
-        raise CannotTell(str(error)) from None
-    except OSError as error:
-        raise CannotTell(f"cannot write {error.filename or path}: {error.strerror}") from None
-
-
-def _deliver(
-    server: StatusServer,
-    announced: Mapping[str, Any],
-    path: Path,
-    directory: Path | None,
-    options: argparse.Namespace,
-) -> int:
-    with _temporary(path if directory is None else directory) as (new, file):
-        found = fetch(server, file, number(announced, "size") or 0)
-        file.flush()
-        os.fsync(file.fileno())
-        file.close()
-        if found != text(announced, "sha256"):
-            tell(f"SHA-256 mismatch: {found or 'more bytes than announced'}")
-            return FAILED
-        files = None
-        if directory is None:
-            new.replace(path)
-            sync_directory(path.parent)
-        else:
-            try:
-                with new.open("rb") as packed:
-                    done = extract(packed, new.stat().st_size, directory, TARBALL)
-            except BadArchive as error:
-                tell(f"not unpacked: {error}")
+        with _temporary(goal) as (new, file):
+            found = fetch(server, file, number(announced, "size") or 0)
+            file.flush()
+            os.fsync(file.fileno())
+            file.close()
+            if found != text(announced, "sha256"):
+                tell(f"SHA-256 mismatch: {found or 'more bytes than announced'}")
                 return FAILED
-            except OSError as error:
-                raise CannotTell(f"cannot write {directory}: {error.strerror}") from None
-            os.sync()  # only then the run may be deleted
-            files = done.files
-            for note in done.notes:
-                tell(note)
-    _put(announced, path if directory is None else directory, files, options)
+            files = None
+            if unpack:
+                files = _unpack(new, goal)
+            else:
+                new.replace(goal)
+                sync_directory(goal.parent)
+    except BadArchive as error:
+        tell(f"not unpacked: {error}")
+        return FAILED
+    except OSError as error:
+        raise CannotTell(f"cannot write {goal}: {error.strerror}") from None
+    _put(announced, goal, files, options)
     if trouble := confirm(server, found):
         tell(
             "the download was not confirmed, so `status-ctl delete` will ask for confirmation: "
             f"{trouble}"
         )
-    for line in snapshot_lines(path if directory is None else directory):
+    for line in snapshot_lines(goal):
         tell(line)
     return GOOD
+
+
+def _goal(options: argparse.Namespace, announced: str) -> Path:
+    """Return the file to write, or the directory to unpack into."""
+    name = announced if _NAME.fullmatch(announced) else "results.tar.gz"
+    path: Path = options.file or Path(name)
+    if path.is_dir():
+        options.error(f"{path} is a directory, --file must name a file")
+    directory: Path | None = options.extract
+    if directory is None:
+        return path
+    if directory != Path():
+        return directory
+    plain = path.name.removesuffix(".gz").removesuffix(".tar")
+    return path.with_name(plain if plain != path.name else f"{path.name}.d")
+
+
+def _unpack(new: Path, directory: Path) -> int:
+    """Return how many files there were. Raises BadArchive, OSError."""
+    with new.open("rb") as packed:
+        done = extract(packed, new.stat().st_size, directory, TARBALL)
+    os.sync()  # only then the run may be deleted
+    for note in done.notes:
+        tell(note)
+    return done.files
 
 
 @contextmanager
@@ -143,14 +135,14 @@ def _temporary(goal: Path) -> Iterator[tuple[Path, BinaryIO]]:
 def _put(
     announced: Mapping[str, Any], path: Path, files: int | None, options: argparse.Namespace
 ) -> None:
-    if options.output in {"json", "yaml"}:
-        shown = {
-            "api_version": "v1",
-            "kind": "Results",
-            "path": str(path),
-            "files": files,
-            "tar-info": dict(announced),
-        }
-        show.put_data(options.output, shown)
-    else:
+    if options.output not in {"json", "yaml"}:
         show.put_names([str(path)])
+        return
+    shown = {
+        "api_version": "v1",
+        "kind": "Results",
+        "path": str(path),
+        "files": files,
+        "tar-info": dict(announced),
+    }
+    show.put_data(options.output, shown)

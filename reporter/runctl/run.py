@@ -3,7 +3,6 @@
 import argparse
 import json
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
@@ -12,28 +11,28 @@ from reporter.cli import cluster
 from reporter.cli import output as show
 from reporter.cli.exits import FAILED, GOOD, TIME_OVER, USAGE, CannotTell
 from reporter.cli.interrupt import at_once
-from reporter.cli.options import length
 from reporter.cli.output import tell
-from reporter.common.objects import Object, View
 from reporter.errors import Forbidden, NotFound
 from reporter.run.definition import Definition
 from reporter.run.names import is_run_name
 from reporter.run.tar_upload import read_destination
 from reporter.run.view import Document, over, uploaded
-from reporter.runctl import expose, run_options, wait
-from reporter.runctl.cluster_run import Maker, has_plan, place_words, run_there
+from reporter.runctl import expose, resolve, run_options, wait
+from reporter.runctl.cluster_run import ByCluster, Maker, has_plan, place_words
 from reporter.runctl.cluster_snapshot import with_snapshot
 from reporter.runctl.create import start
 from reporter.runctl.definitions import read_chosen
-from reporter.runctl.follow import delivery_option
-from reporter.runctl.objects import display_name, objects
+from reporter.runctl.follow import Deadline
+from reporter.runctl.objects import objects
 from reporter.runctl.pod_security import pod_security
 from reporter.runctl.preflight import check_unstarted
 from reporter.runctl.ready import PATIENCE, wait_ready
-from reporter.runctl.spec import RunSpec, UploadTo
+from reporter.runctl.spec import RunSpec, UploadTo, display_name
 
 if TYPE_CHECKING:
     from reporter.kube.api import KubeApi
+
+arguments = run_options.arguments
 
 DESCRIPTION = """\
 Starts plugins in the cluster: a Job for each, or one for each node, and an aggregator that collects
@@ -52,49 +51,18 @@ exit codes:
   4    cannot tell: not reachable, forbidden; with --wait: the run was deleted
   130  Ctrl-C (143: SIGTERM)"""
 
-MOST_ANNOTATIONS: Final = 256 * 1024
-"""Bytes that the names and values of all annotations of an object may have."""
-_COPY: Final = "kubectl.kubernetes.io/last-applied-configuration"
-_AROUND: Final = len('"annotations":{},\n')  # what kubectl adds to the copy
+_MOST_ANNOTATIONS: Final = 256 * 1024
+"""Bytes that an object's annotations may have; `kubectl apply` keeps a copy of it in one."""
 _NO_APPLY: Final = (
     "{} is too large for `kubectl apply`; use `kubectl create` or `kubectl apply --server-side`"
 )
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
-    run_options.arguments(parser)
-    parser.add_argument("--wait", action="store_true", help="wait until the run is over")
-    parser.add_argument(
-        "--timeout",
-        metavar="TIME",
-        type=length,
-        help="timeout of --wait, from the start of the run, as 90s, 30m or 6h (default: until "
-        "the end)",
-    )
-    parser.add_argument(
-        "--dry-run",
-        action="store_true",
-        help="print what would be created (YAML unless -o says otherwise), and create nothing",
-    )
-    delivery_option(parser)
-    show.arguments(parser)
-    cluster.cluster_arguments(parser, everywhere=False, default="a new one, status-reporter-RUN")
-    parser.add_argument(
-        "--create-namespace", action="store_true", help="create the namespace given with -n"
-    )
-
-
 def run(options: argparse.Namespace) -> int:
     """Read, check, create, wait; return the exit code."""
-    if options.create_namespace and not options.namespace:
-        options.error("--create-namespace requires -n")
-    if options.timeout is not None and not options.wait:
-        options.error("--timeout requires --wait")
-    if options.connection is not None and not options.expose:
-        options.error("--connection requires --expose")
     run_options.check(options)
     definitions, wrong = read_chosen(options)
-    upload, wrong_too = run_options.read_upload(options)
+    upload, wrong_too = resolve.read_upload(options)
     mistakes = _Mistakes()
     mistakes.add([*wrong, *wrong_too])
     try:
@@ -128,11 +96,11 @@ def _run(
     """Go on with the definitions that are right, which may not be `every` one."""
     with at_once():
         api, here = cluster.open_cluster(options)
-        spec, wrong = run_options.run_spec(options, definitions, upload, api, every=every)
+        spec, wrong = resolve.run_spec(options, definitions, upload, api, every=every)
     mistakes.add(wrong)
     with at_once():
         spec = with_snapshot(spec, options, api)
-    mistakes.add(run_options.ends_too_soon(spec))
+    mistakes.add(resolve.ends_too_soon(spec))
     if not is_run_name(spec.run):  # of which the API server could only say the same
         return USAGE
     access = None
@@ -143,9 +111,6 @@ def _run(
             mistakes.add(access.in_the_way())
     if options.dry_run:
         return USAGE if mistakes.found else _print(spec, access, options)
-    # Unless these are all, any plugin may run on nodes.
-    on_nodes = not every or any(each.nodes for each in spec.plan.plugins)
-    nodes = options.node if on_nodes else ()
     # By its name alone the other commands would take the wrong one of the two.
     double = not options.namespace and _has_run(api, here or "", spec.run)
     if double or mistakes.found:
@@ -155,7 +120,7 @@ def _run(
             else []
         )
         with at_once():
-            found += check_unstarted(api, spec, nodes)
+            found += check_unstarted(api, spec)
         if found:
             tell("the run cannot be started:\n  " + "\n  ".join(found))
         return USAGE if mistakes.found else FAILED
@@ -164,7 +129,7 @@ def _run(
             tell(f"plugin {each.name}: {remark}")
     if access is not None:
         access.create()
-    made = start(api, spec, nodes, options, access)
+    made = start(api, spec, options, access)
     if made is None:
         return FAILED
     for line in _start_messages(made):
@@ -172,7 +137,7 @@ def _run(
     if not options.wait and options.output == "name":
         show.put_names([f"run/{made.run}"])
     with at_once():
-        return _follow(api, made, options, access)
+        return _Started(api, made, options, access).follow()
 
 
 def _has_run(api: "KubeApi", namespace: str, run: str) -> bool:
@@ -202,78 +167,84 @@ def _start_messages(spec: RunSpec) -> Iterator[str]:
         yield f"the results will be uploaded to {host} before the run is over"
 
 
-def _follow(
-    api: "KubeApi", spec: RunSpec, options: argparse.Namespace, access: expose.Access | None
-) -> int:
-    """Wait until the aggregator is ready, and with --wait until the end of the run.
+class _Started:
+    """A run that was created."""
 
-    `--timeout` is for all of it.
-    """
-    began = time.monotonic()
-    patience = PATIENCE if options.timeout is None else min(PATIENCE, options.timeout)
-    after = _hints(spec, options)
-    try:
+    def __init__(
+        self,
+        api: "KubeApi",
+        spec: RunSpec,
+        options: argparse.Namespace,
+        access: expose.Access | None,
+    ) -> None:
+        self._api, self._spec, self._options, self._access = api, spec, options, access
+
+    def follow(self) -> int:
+        """Wait until the aggregator is ready, and with --wait until the end of the run.
+
+        `--timeout` is for all of it. Return the exit code.
+        """
+        limit = self._options.timeout
+        deadline = Deadline(PATIENCE if limit is None else min(PATIENCE, limit))
         try:
-            in_the_way = wait_ready(api, spec, tell, patience=patience)
-        except Forbidden as error:
-            raise CannotTell(
-                f"cannot tell whether the aggregator is ready: {cluster.words(error)}\n"
-                f"the run continues\n{after}"
-            ) from None
-        if in_the_way:
-            out = patience < PATIENCE and time.monotonic() - began >= patience
-            late = "timed out: " if out else ""
-            tell(f"{late}the aggregator is not ready:\n  " + "\n  ".join(in_the_way))
-            tell(after)
-            return TIME_OVER if late else FAILED
-        tell("the aggregator is ready")
-        if access is not None:
-            left = patience - (time.monotonic() - began)
-            expose.publish(api, spec, access, tell, patience=left)
-        if not options.wait:
-            tell(after)
-            return GOOD
-        if options.timeout is not None:
-            options.timeout = max(options.timeout - (time.monotonic() - began), 0.0)
-        return _wait(spec, options, after)
-    except KeyboardInterrupt:
-        tell(f"the run continues\n{after}")
-        raise
+            try:
+                in_the_way = wait_ready(self._api, self._spec, deadline)
+            except Forbidden as error:
+                raise CannotTell(
+                    f"cannot tell whether the aggregator is ready: {cluster.words(error)}\n"
+                    f"the run continues\n{self._hints()}"
+                ) from None
+            if in_the_way:
+                out = limit is not None and limit < PATIENCE and deadline.over()
+                late = "timed out: " if out else ""
+                tell(f"{late}the aggregator is not ready:\n  " + "\n  ".join(in_the_way))
+                tell(self._hints())
+                return TIME_OVER if late else FAILED
+            tell("the aggregator is ready")
+            if self._access is not None:
+                expose.publish(self._api, self._spec, self._access, deadline)
+            if not self._options.wait:
+                tell(self._hints())
+                return GOOD
+            left = None if limit is None else max(limit - deadline.elapsed, 0.0)
+            return self._wait(Deadline(left))
+        except KeyboardInterrupt:
+            tell(f"the run continues\n{self._hints()}")
+            raise
 
+    def _wait(self, deadline: Deadline) -> int:
+        run, namespace = self._spec.run, self._spec.namespace
+        origin = ByCluster(self._api, [namespace], run)
+        origin.maker = Maker("Job", namespace, run, run)
+        goal = wait.Goal(delivery_only=self._options.delivery_only)
+        more = "; it is still running"
+        code, look = wait.follow(origin, self._options, goal, deadline, more=more)
+        ended = look.document is not None and over(look.document)
+        tell(self._hints(look.document if ended else None))
+        return code
 
-def _wait(spec: RunSpec, options: argparse.Namespace, after: str) -> int:
-    origin = run_there(options, spec.namespace, spec.run)
-    origin.maker = Maker("Job", spec.namespace, spec.run, spec.run)
-    code, look = wait.follow(origin, options, more="; it is still running")
-    ended = look.document is not None and over(look.document)
-    tell(_hints(spec, options, look.document) if ended else after)
-    return code
+    def _hints(self, end: Document | None = None) -> str:
+        """Return what can be done with it, as commands; `end` is what it says once it is over.
 
-
-def _hints(spec: RunSpec, options: argparse.Namespace, end: Document | None = None) -> str:
-    """Return what can be done with a run, as commands; `end` is what it says once it is over.
-
-    `delete` asks before anything is lost, on a terminal; elsewhere it needs `--yes`.
-    """
-    run, ended, gone = spec.run, end is not None, end is not None and spec.exit
-    where = place_words(spec.namespace, options, own=spec.create_namespace)
-    going = [
-        ("look at it", f"status-ctl status {run}{where}"),
-        ("wait for it", f"status-ctl wait run/{run}{where}"),
-    ]
-    fetched = ended and not gone  # by the command that is named before
-    saved = end is not None and uploaded(end)
-    sure = "" if fetched or saved or sys.stderr.isatty() else " --yes"
-    lines = [
-        *([] if ended else going),
-        *([("read the results", f"status-ctl results run/{run}{where}")] if fetched else []),
-        *([] if gone else [("download the results", f"status-ctl retrieve {run}{where}")]),
-        ("then delete it" if fetched else "delete it", f"status-ctl delete {run}{where}{sure}"),
-    ]
-    widest = max(len(what) for what, _ in lines)
-    return "\n".join(
-        ["what to do with the run:", *(f"  {what:<{widest}}  {how}" for what, how in lines)]
-    )
+        `delete` asks before anything is lost, on a terminal; elsewhere it needs `--yes`.
+        """
+        run, ended = self._spec.run, end is not None
+        gone = ended and self._spec.exit
+        where = place_words(self._spec.namespace, self._options, own=self._spec.create_namespace)
+        fetched = ended and not gone  # by the command that is named before
+        saved = end is not None and uploaded(end)
+        sure = "" if fetched or saved or sys.stderr.isatty() else " --yes"
+        lines = {
+            "look at it": "" if ended else f"status {run}{where}",
+            "wait for it": "" if ended else f"wait run/{run}{where}",
+            "read the results": f"results run/{run}{where}" if fetched else "",
+            "download the results": "" if gone else f"retrieve {run}{where}",
+            "then delete it" if fetched else "delete it": f"delete {run}{where}{sure}",
+        }
+        shown = {what: how for what, how in lines.items() if how}
+        widest = max(map(len, shown))
+        told = [f"  {what:<{widest}}  status-ctl {how}" for what, how in shown.items()]
+        return "\n".join(["what to do with the run:", *told])
 
 
 def _print(spec: RunSpec, access: expose.Access | None, options: argparse.Namespace) -> int:
@@ -285,8 +256,10 @@ def _print(spec: RunSpec, access: expose.Access | None, options: argparse.Namesp
         for line in expose.dry_run_notes(spec, access, options):
             tell(line)
     if options.output != "name":
-        for each in filter(too_large_to_apply, made):
-            tell(_NO_APPLY.format(display_name(each)))
+        for each in made:
+            copy = json.dumps(each, separators=(",", ":"), ensure_ascii=False)
+            if len(copy.encode()) > _MOST_ANNOTATIONS:
+                tell(_NO_APPLY.format(display_name(each)))
     match options.output:
         case "name":
             show.put_names(map(display_name, made))
@@ -297,13 +270,3 @@ def _print(spec: RunSpec, access: expose.Access | None, options: argparse.Namesp
                 sys.stdout.write("---\n")
                 show.put_data("yaml", each)
     return GOOD
-
-
-def too_large_to_apply(wanted: Object) -> bool:
-    """Return whether `kubectl apply` is refused: it keeps a copy of the object in an annotation."""
-    copy = json.dumps(wanted, separators=(",", ":"), ensure_ascii=False)
-    escaped = 5 * sum(map(copy.count, "<>&"))  # kubectl writes < as \u003c
-    own = View(wanted).annotations
-    others = sum(len(f"{name}{value}".encode()) for name, value in own.items())
-    size = len(_COPY) + len(copy.encode()) + escaped + _AROUND + others
-    return size > MOST_ANNOTATIONS

@@ -1,6 +1,6 @@
 """Reads a run's status from the aggregator's Pod: the requests only. `run` interprets it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from reporter.errors import Forbidden, KubeError, NoAggregatorPod, NotFound
@@ -32,10 +32,14 @@ def find_aggregator(
         picked = pick_pod(newest_first(pods)[:1] if run else pods)
         if picked.pod is not None:
             return picked.pod, picked.warning
-    where = "any namespace" if namespace is None else f"namespace {namespace!r}"
-    if run:
-        raise NoAggregatorPod(f"run {run!r} not found in {where}")
-    raise NoAggregatorPod(f"no aggregator found in {where}")
+    raise NoAggregatorPod(not_found(run, [namespace]))
+
+
+def not_found(run: str, namespaces: Iterable[str | None]) -> str:
+    """Say where a run was looked for, the only one unless it is named."""
+    places = " or ".join("" if each is None else repr(each) for each in dict.fromkeys(namespaces))
+    what = f"run {run!r} not found" if run else "no aggregator found"
+    return f"{what} in {f'namespace {places}' if places else 'any namespace'}"
 
 
 def read_run_status(

@@ -19,8 +19,7 @@ from reporter.run.names import PART_OF, RUN_LABEL
 from reporter.run.pod_status import newest_first, of_reading, read_status
 from reporter.run.view import Document, counts
 from reporter.runctl.cluster_run import NO_POD, place_words
-from reporter.runctl.objects import PLAN
-from reporter.runctl.spec import CREATED_BY, EVERY_RUN
+from reporter.runctl.spec import CREATED_BY, EVERY_RUN, PLAN
 
 if TYPE_CHECKING:
     from reporter.kube.api import KubeApi

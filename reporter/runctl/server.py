@@ -12,12 +12,12 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final, cast
 from urllib.parse import SplitResult, urlsplit
 
 from reporter import __version__
 from reporter.common.objects import text
+from reporter.common.private_file import as_file
 from reporter.common.text import clean, is_host
 from reporter.run.status import API_VERSION
 from reporter.run.view import Look, ReadOutcome, read_document
@@ -27,23 +27,23 @@ ANSWER: Final = 10.0  # seconds for an answer that is kept in memory
 LARGEST: Final = 64 * 1024 * 1024
 PAUSE: Final = 1.0  # seconds between two looks, or four times as long as one took
 AGES: Final = 10.0  # seconds after which a document is asked for anew, changed or not
+IDLE: Final = 5.0  # seconds; the aggregator ends a connection that is not used for 10 s
 _CHUNK = 256 * 1024
-_ENDED = (ssl.SSLEOFError, ssl.SSLZeroReturnError)
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
     """Where it is and what to show and to trust there.
 
-    `ca` is the CA's certificates in PEM, empty for those of the system. `certificate` and `key` are
-    files. `server_name` is what the server's certificate says where that is not the URL's host.
-    Without `verify` any certificate is taken. Nothing but `url` is used for plain HTTP.
+    `ca` are certificates in PEM, none for those of the system. `certificate` is PEM too, and `key`
+    unless it is in it. `server_name` is what the server's certificate says where that is not the
+    URL's host. Without `verify` any certificate is taken. Plain HTTP uses nothing but `url`.
     """
 
     url: str
-    ca: str = ""
-    certificate: str = ""
-    key: str = ""
+    ca: str | None = None
+    certificate: str | None = None
+    key: str | None = None
     server_name: str = ""
     verify: bool = True
 
@@ -72,15 +72,12 @@ class StatusServer:
     """
 
     def __init__(
-        self,
-        address: Address,
-        clock: Callable[[], float] = time.monotonic,
-        dial: Callable[[float], socket.socket] | None = None,
+        self, address: Address, dial: Callable[[float], socket.socket] | None = None
     ) -> None:
-        parts, self._host, port = _parts(address.url)
+        parts = _parts(address.url)
         self.url = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
-        self._clock = clock
-        self._port = port or (443 if parts.scheme == "https" else 80)
+        self._host = parts.hostname or ""
+        self._port = parts.port or (443 if parts.scheme == "https" else 80)
         place = self._host, self._port
         self._dial = dial or (lambda patience: socket.create_connection(place, patience))
         self._prefix = parts.path.rstrip("/").removesuffix("/status")
@@ -88,6 +85,7 @@ class StatusServer:
         self._server_name = address.server_name or self._host
         self._connection: http.client.HTTPConnection | None = None
         self._socket: socket.socket | None = None
+        self._good_until = 0.0
 
     def get(self, path: str, *, tag: str = "", timeout: float = ANSWER) -> StatusAnswer:
         """Return the answer, at most 64 MiB also when unpacked; `tag` makes it 304 while unchanged.
@@ -98,13 +96,13 @@ class StatusServer:
         return self._answer(path, headers, None, timeout)
 
     def post(self, path: str, body: bytes) -> StatusAnswer:
-        """Send it; nothing must happen twice if it comes twice. Raises RequestFailed."""
+        """Send it. Raises RequestFailed."""
         return self._answer(path, {"Content-Type": "application/json"}, body, ANSWER)
 
     def _answer(
         self, path: str, headers: dict[str, str], sent: bytes | None, timeout: float
     ) -> StatusAnswer:
-        end = self._clock() + timeout
+        end = time.monotonic() + timeout
         with self.open(path, headers, sent, timeout=timeout) as response:
             with self._deadline(end):
                 body = b"".join(_pieces(response))
@@ -123,16 +121,16 @@ class StatusServer:
     ) -> Iterator[http.client.HTTPResponse]:
         """Give the answer, its body unread; `timeout` is for the head and for each read.
 
-        With a `body` it is a POST.
-
-        Raises RequestFailed, CertificateRefused among them, also for what goes wrong while
-        it is read.
+        With a `body` it is a POST. Raises RequestFailed, CertificateRefused among them, also for
+        what goes wrong while it is read.
         """
         try:
             with self._send(path, headers or {}, body, timeout) as response:
                 yield response
-                if not response.isclosed():
+                # Before Python 3.12 a body that was read whole is not closed by that.
+                if response.length != 0 and not response.isclosed():
                     self.close()
+                self._good_until = time.monotonic() + IDLE
         except (OSError, http.client.HTTPException, ValueError) as error:
             self.close()
             kind = CertificateRefused if _is_refusal(error) else RequestFailed
@@ -142,38 +140,34 @@ class StatusServer:
         self, path: str, headers: dict[str, str], body: bytes | None, timeout: float
     ) -> http.client.HTTPResponse:
         headers = {"User-Agent": f"status-ctl/{__version__}", "Connection": "keep-alive", **headers}
-        method, end = "GET" if body is None else "POST", self._clock() + timeout
-        while True:
-            kept = self._connection
-            if kept is not None and kept.sock is None:  # the server has said that it ends it
-                kept = None
-            self._connection = connection = kept or self._connect(min(_CONNECT, timeout))
-            self._socket = connection.sock
-            self._socket.settimeout(timeout)
+        now = time.monotonic()
+        if now > self._good_until:
+            self.close()
+        connection, end = self._connection, now + timeout
+        if connection is None or connection.sock is None:  # the server has said that it ends it
+            connection = self._connection = self._connect(min(_CONNECT, timeout))
+        self._socket = connection.sock
+        self._socket.settimeout(timeout)
+        with self._deadline(end):
             try:
-                with self._deadline(end):
-                    try:
-                        connection.request(method, self._prefix + path, body, headers)
-                    except OSError:
-                        # In TLS 1.3 a certificate is refused only now: why may lie there, unread.
-                        self._socket.recv(1)
-                        raise
-                    return connection.getresponse()
-            except (ConnectionError, http.client.BadStatusLine, *_ENDED):
-                # An idle connection may have ended since; that says nothing about the server.
-                self.close()
-                if kept is None:
-                    raise
+                connection.request(
+                    "GET" if body is None else "POST", self._prefix + path, body, headers
+                )
+            except OSError:
+                # In TLS 1.3 a certificate is refused only now: why may lie there, unread.
+                self._socket.recv(1)
+                raise
+            return connection.getresponse()
 
     def _connect(self, patience: float) -> http.client.HTTPConnection:
         connected = self._dial(patience)
+        made = http.client.HTTPConnection(self._host, self._port)
+        made.auto_open = 0
         if self._context is not None:
             connected.settimeout(patience)
             connected = self._context.wrap_socket(connected, server_hostname=self._server_name)
-        made = http.client.HTTPConnection(self._host, self._port)
-        made.sock, made.auto_open = connected, 0
-        if self._context is not None:
             made.default_port = 443
+        made.sock = connected
         return made
 
     @contextmanager
@@ -187,7 +181,7 @@ class StatusServer:
                 # Not TLS's own shutdown: that is not for a second thread.
                 socket.socket.shutdown(cast(socket.socket, used), socket.SHUT_RDWR)
 
-        timer = threading.Timer(max(end - self._clock(), 0.0), cut)
+        timer = threading.Timer(max(end - time.monotonic(), 0.0), cut)
         timer.daemon = True
         timer.start()
         try:
@@ -227,37 +221,36 @@ class ByHttp:
         tag = self._tag if path == self._path and began < self._until else ""
         try:
             answer = self.server.get(path, tag=tag, timeout=timeout)
-        except CertificateRefused as error:
-            return Look(ReadOutcome.FORBIDDEN, detail=str(error))
         except RequestFailed as error:
-            return Look(ReadOutcome.UNREACHABLE, detail=str(error))
+            refused = isinstance(error, CertificateRefused)
+            outcome = ReadOutcome.FORBIDDEN if refused else ReadOutcome.UNREACHABLE
+            return Look(outcome, detail=str(error))
         match answer.status:
             case 200:
                 # Thousands of entries take their time, here and there.
                 self.pause = min(max(PAUSE, 4 * (self._clock() - began)), AGES)
                 self._path = path
-                return self._read(answer.body, answer.tag)
+                return self._read(answer)
             case 304 if tag:
                 return self._last
             case 401 | 403:
-                return Look(ReadOutcome.FORBIDDEN, detail=f"{self.name}: {refusal(answer.body)}")
+                return self._without(ReadOutcome.FORBIDDEN, refusal(answer.body))
             case 404:
-                return Look(
-                    ReadOutcome.NOT_FOUND, detail=f"{self.name}: does not serve a run status"
-                )
-        return Look(ReadOutcome.UNREACHABLE, detail=f"{self.name}: answered {answer.status}")
+                return self._without(ReadOutcome.NOT_FOUND, "does not serve a run status")
+        return self._without(ReadOutcome.UNREACHABLE, f"answered {answer.status}")
 
-    def _read(self, body: bytes, tag: str) -> Look:
-        document = read_document(body)
+    def _without(self, outcome: ReadOutcome, why: str) -> Look:
+        return Look(outcome, detail=f"{self.name}: {why}")
+
+    def _read(self, answer: StatusAnswer) -> Look:
+        document = read_document(answer.body)
         if document is None:
             self._tag = ""
-            return Look(
-                ReadOutcome.BAD_STATUS, detail=f"{self.name}: the response is not a run status"
-            )
+            return self._without(ReadOutcome.BAD_STATUS, "the response is not a run status")
         version = text(document, "api_version") or API_VERSION
         told = f"{self.name}: status version {version}, but this command supports {API_VERSION}"
         self._last = Look(ReadOutcome.OK, document, warning="" if version == API_VERSION else told)
-        self._tag, self._until = tag, self._clock() + AGES
+        self._tag, self._until = answer.tag, self._clock() + AGES
         return self._last
 
 
@@ -267,17 +260,15 @@ def refusal(body: bytes) -> str:
     return clean(words, 300, "it refused access to the run's status")
 
 
-def _parts(url: str) -> tuple[SplitResult, str, int | None]:
-    """Return what a URL says, its host and its port, if it has one. Raises ValueError."""
-    try:
-        parts = urlsplit(url if "//" in url else f"https://{url}")
-        host, port = parts.hostname or "", parts.port
-    except ValueError:
-        host = ""
+def _parts(url: str) -> SplitResult:
+    """Return what a URL says. Raises ValueError."""
     whole = url.isprintable() and " " not in url
-    if not (whole and is_host(host) and parts.scheme in {"http", "https"}):
-        raise ValueError(f"not a URL like https://HOST:PORT: {url!r}")
-    return parts, host, port
+    with suppress(ValueError):
+        parts = urlsplit(url if "//" in url else f"https://{url}")
+        good = whole and parts.scheme in {"http", "https"} and is_host(parts.hostname or "")
+        if good and parts.port != 0:  # which may be no number
+            return parts
+    raise ValueError(f"not a URL like https://HOST:PORT: {url!r}")
 
 
 def _pieces(response: http.client.HTTPResponse) -> Iterator[bytes]:
@@ -334,12 +325,9 @@ def _tls_context(address: Address) -> ssl.SSLContext:
         context = ssl.create_default_context(cadata=address.ca or None)
         if not address.verify:
             context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-        if address.certificate:
-            context.load_cert_chain(
-                Path(address.certificate),
-                Path(address.key) if address.key else None,
-                password=_no_pass_phrase,
-            )
+        if address.certificate is not None:
+            with as_file(f"{address.certificate}\n{address.key or ''}".encode()) as name:
+                context.load_cert_chain(name, password=_no_pass_phrase)
     except ssl.SSLError as error:
         reason = error.reason or str(error)
         raise ValueError(f"the certificates cannot be used: {reason}") from None

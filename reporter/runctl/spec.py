@@ -1,13 +1,12 @@
 """A run as it was asked for, in one value from the command line to the objects; and its names."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
+from reporter.common.objects import Object, View, text
 from reporter.run import names
-from reporter.run.definition import Definition
-from reporter.run.nodes import Selected
-from reporter.run.plan import Plan, Plugin
+from reporter.run.plan import Plan
 from reporter.run.spec import Launch
 
 OWN_NAMESPACE: Final = "status-reporter-{run}"
@@ -19,7 +18,11 @@ CONTAINER: Final = "kube-sonobuoy"
 STATUS_PORT: Final = 8081
 EVERY_RUN: Final = f"app.kubernetes.io/name=status-aggregator,{names.RUN_LABEL}"
 """The label selector of all aggregators that were launched for a run."""
-_REASONS_SHOWN: Final = 3
+CREATION: Final = "status-reporter.io/creation"
+"""A random value in an annotation, by which a command recognises the objects that it has made."""
+PLAN: Final = "ConfigMap"
+"""Created first and deleted last: while it is there, nobody starts another run of that name."""
+_NOT_NAMESPACED: Final = frozenset({"Namespace", "ClusterRole", "ClusterRoleBinding"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +33,11 @@ class StatusTls:
     private_key: bytes = field(repr=False)
     client_ca: bytes
 
+    @property
+    def files(self) -> dict[str, bytes]:
+        """What is in its Secret."""
+        return {"ca.crt": self.client_ca, "tls.crt": self.certificate, "tls.key": self.private_key}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UploadTo:
@@ -38,12 +46,18 @@ class UploadTo:
     url: str = field(repr=False)
     ca: bytes = b""
 
+    @property
+    def files(self) -> dict[str, bytes]:
+        """What is in its Secret."""
+        return {"url": self.url.encode(), "ca.crt": self.ca}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSpec:
     """What is to run, where, and with what.
 
-    `launch` has the image and its pull secrets, for the aggregator too. `storage` is a quantity,
+    `launch` has the image and its pull secrets, for the aggregator too. `named_nodes` were given by
+    name: nobody has looked them up. `storage` is a quantity,
     nothing for an emptyDir. `exit` has the aggregator end with the verdict. `expose` makes a
     Service for access from outside and needs `status_tls`. `fixed_group` is off where the platform
     gives Pods their users and groups. `extra` are objects that a built-in plugin needs.
@@ -52,6 +66,7 @@ class RunSpec:
     namespace: str
     plan: Plan
     launch: Launch
+    named_nodes: Sequence[str] = ()
     storage: str | None = "10Gi"
     storage_class: str = ""
     upload: UploadTo | None = None
@@ -70,6 +85,24 @@ class RunSpec:
         return self.plan.run
 
 
+def namespace_of(found: Object, namespace: str) -> str | None:
+    """Return the namespace of an object of a run in `namespace`; None where it has none."""
+    if text(found, "kind") in _NOT_NAMESPACED:
+        return None
+    return View(found).namespace or namespace
+
+
+def display_name(found: Object, namespace: str = "") -> str:
+    """Return kind and name as other commands print them, and where it is if that is elsewhere."""
+    name, own = f"{text(found, 'kind').lower()}/{View(found).name}", View(found).namespace
+    return f"{name} in namespace {own}" if own and namespace and own != namespace else name
+
+
+def created_by(found: Object) -> str:
+    """Return what the command has drawn at random that has made an object."""
+    return text(View(found).annotations, CREATION)
+
+
 def plugin_account(run: str) -> str:
     """Return the name of the account of plugins that name none, of its Role and RoleBinding."""
     return f"{run}-plugin"
@@ -78,70 +111,3 @@ def plugin_account(run: str) -> str:
 def status_name(run: str) -> str:
     """Return the name of the Secret and the Service for access from outside."""
     return f"{run}-status"
-
-
-def config_keys(definitions: Iterable[Definition]) -> dict[str, dict[str, str]]:
-    """Return the keys in the run's ConfigMap for the files of each plugin's configuration."""
-    return {
-        definition.name: {file: f"config.{i}.{j}" for j, file in enumerate(definition.config)}
-        for i, definition in enumerate(definitions)
-        if definition.config
-    }
-
-
-def make_plan(
-    run: str, definitions: Iterable[Definition], nodes: Mapping[str, Selected], timeout: int
-) -> Plan:
-    """Return the plan: an entry for each plugin, or for each of its nodes.
-
-    `timeout` in seconds is for plugins that name none.
-    """
-    nowhere = Selected((), ())
-    plugins = tuple(
-        Plugin(
-            each.name,
-            nodes=nodes.get(each.name, nowhere).chosen,
-            order=each.order,
-            heartbeats=each.heartbeats,
-            timeout_seconds=each.timeout_seconds,
-            skipped=nodes.get(each.name, nowhere).skipped,
-            result_format=each.result_format,
-            result_files=each.result_files,
-        )
-        for each in definitions
-    )
-    return Plan(run, plugins, timeout)
-
-
-def without_node(definition: Definition, nodes: Mapping[str, Selected]) -> str:
-    """Say why a plugin has no node to run on; nothing if it has one or needs none."""
-    if definition.driver != "Node" or (selected := nodes[definition.name]).chosen:
-        return ""
-    said = [f"{each.node}: {each.reason}" for each in selected.skipped[:_REASONS_SHOWN]]
-    more = len(selected.skipped) - len(said)
-    if more > 0:
-        said.append(f"{more} more")
-    why = f" ({'; '.join(said)})" if said else ""
-    return f"plugin {definition.name}: no node to run on{why}"
-
-
-def bad_name(run: str) -> str:
-    """Say why no run can have that name; nothing if it can."""
-    if names.is_run_name(run):
-        return ""
-    return (
-        f"{run!r} is not a valid run name: use at most 40 lowercase letters, digits "
-        "and '-', begin with a letter, and end with a letter or digit"
-    )
-
-
-def variable(written: str, plugins: Sequence[str]) -> tuple[str, str, str]:
-    """Split `PLUGIN.NAME=VALUE`; names of plugins may have dots. Raises ValueError with words."""
-    left, equals, value = written.partition("=")
-    if not equals:
-        raise ValueError(f"not PLUGIN.NAME=VALUE: {written!r}")
-    fitting = [name for name in plugins if left.startswith(f"{name}.") and left != f"{name}."]
-    if not fitting:
-        raise ValueError(f"no plugin of this run fits {left!r}")
-    plugin = max(fitting, key=len)
-    return plugin, left[len(plugin) + 1 :], value

@@ -2,19 +2,34 @@
 
 import argparse
 import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final
 
 from reporter.cli import cluster
 from reporter.cli import output as show
-from reporter.cli.exits import TIME_OVER
+from reporter.cli.exits import FAILED, GOOD, TIME_OVER, CannotTell
 from reporter.cli.options import length
 from reporter.cli.output import tell
+from reporter.cli.table import Bar
 from reporter.errors import KubeError, Unavailable
 from reporter.run.names import is_run_name
-from reporter.run.view import Look
+from reporter.run.view import Document, Look, ReadOutcome, counts, ending, over, rows
 from reporter.runctl import origin
-from reporter.runctl.follow import END, Deadline, RunBar, delivery_option, once, wait
+from reporter.runctl.follow import Deadline, Looks, delivery_option, good, once
 from reporter.runctl.origin import Origin
-from reporter.runctl.table import put_run
+from reporter.runctl.server import ANSWER
+from reporter.runctl.table import put_run, summary
+
+END: Final = "end"
+"""The goal of waiting for all of a run."""
+STANDS: Final = 3.0
+"""Seconds after which what a Pod waits for is no mere step of a start."""
+_BAR: Final = 24
+_SMALL: Final = 500  # entries that are asked for each time, to say what their Pods wait for
+_WHOLE_TRIES: Final = 5  # for the entries of a run whose summary has said how it ended
 
 DESCRIPTION = """\
 Waits until a run is over and shows its status. With JOBs, which need not exist yet, waits for the
@@ -34,6 +49,84 @@ exit codes:
   4    cannot tell: forbidden, no source for the status, a run or JOB that was deleted, a JOB
        that has ended without a final verdict
   130  Ctrl-C"""
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """What is waited for: all of the run, or the entries that `what` names."""
+
+    what: str = END
+    fail_fast: bool = False
+    delivery_only: bool = False
+
+    def verdict(self, document: Document) -> int | None:
+        """Return the exit code once there is one. Raises CannotTell where no entry is meant."""
+        if self.what == END:
+            fine = good(document, delivery_only=self.delivery_only)
+            if over(document) or (self.fail_fast and not fine):
+                return GOOD if fine else FAILED
+            return None
+        wanted = [
+            row
+            for row in rows(document)
+            if self.what in {row.plugin, row.key, f"{row.plugin}/{row.node}"}
+        ]
+        if not wanted:
+            raise CannotTell(f"the run has no entry {self.what!r}")
+        fine = all(not row.bad if self.delivery_only else row.passed for row in wanted)
+        if self.fail_fast and not fine:
+            return FAILED
+        decided = all(row.decided for row in wanted)
+        # The verdict on a report is known a moment after it is in.
+        judged = self.delivery_only or all(row.bad or row.result for row in wanted)
+        if over(document) or (decided and judged):
+            return GOOD if fine and decided else FAILED
+        return None
+
+
+class HeldUp:
+    """What Pods wait for. Hears each document of a run; `see` returns what is worth a line now.
+
+    Of many nodes with the same trouble in one plugin the first is named.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._since: dict[str, float] = {}
+        self._told: set[tuple[str, str]] = set()
+
+    def see(self, document: Document) -> list[str]:
+        """Return the new lines."""
+        now, found = self._clock(), [row for row in rows(document) if row.held_up]
+        self._since = {each.key: self._since.get(each.key, now) for each in found}
+        lines = []
+        for each in found:
+            what = each.plugin, each.held_up
+            if now >= self._since[each.key] + STANDS and what not in self._told:
+                self._told.add(what)
+                lines.append(f"{each.key}: {each.pod}")
+        return lines
+
+
+class RunBar(Bar):
+    """How far a run is; where no line can be written over, each phase of the end is told once."""
+
+    _ending = ""
+
+    def say(self, line: str) -> None:
+        """Tell a line in place of it."""
+        self.clear()
+        tell(line)
+
+    def draw(self, document: Document) -> None:
+        """Show it."""
+        counted = counts(document)
+        full = round(_BAR * counted["decided"] / max(counted["entries"], 1))
+        shown = self.put(f"[{'#' * full}{'.' * (_BAR - full)}] {summary(document)}")
+        # The annotations do not tell of it: that is no other phase.
+        before, self._ending = self._ending, ending(document) or self._ending
+        if not shown and self._ending != before:
+            tell(self._ending)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -66,29 +159,30 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Wait, show the end, and return the exit code."""
+    deadline = Deadline(options.timeout)
     options.run_name = _run_name(options)
-    found = None if options.run_name else _run_of_bare_name(options)
+    found = None if options.run_name else _run_of_bare_name(options, deadline)
     if options.jobs and not (options.run_name or found):
+        options.timeout = deadline.left()
         return _wait_for_jobs(options)
     chosen = found or origin.choose(options)
-    code, _ = follow(chosen, options, options.goal, fail_fast=options.fail_fast)
+    goal = Goal(options.goal, options.fail_fast, options.delivery_only)
+    code, _ = follow(chosen, options, goal, deadline)
     return code
 
 
 def follow(
     chosen: Origin,
     options: argparse.Namespace,
-    goal: str = END,
+    goal: Goal,
+    deadline: Deadline,
     *,
-    fail_fast: bool = False,
     more: str = "",
 ) -> tuple[int, Look]:
     """Wait with a bar and show the end; return what `wait` does. `more` is said of a late run."""
     bar = RunBar(sys.stderr)
     try:
-        code, look = wait(
-            chosen, goal, options.timeout, fail_fast, bar, delivery_only=options.delivery_only
-        )
+        code, look = wait(chosen, goal, deadline, bar)
     finally:
         bar.clear()
     if look.document is not None:
@@ -96,6 +190,46 @@ def follow(
     if code == TIME_OVER:
         tell(f"timed out: {look.detail or 'the run is not over'}{more}")
     return code, look
+
+
+def wait(chosen: Origin, goal: Goal, deadline: Deadline, bar: RunBar) -> tuple[int, Look]:
+    """Look until it is over; return the exit code and the last look. Raises CannotTell."""
+    looks = Looks(chosen, deadline, entries=goal.what != END, say=bar.say)
+    held, last = HeldUp(deadline.clock), Look(ReadOutcome.UNREACHABLE)
+    for look in looks:
+        if look.document is None:
+            last = look if last.document is None else last
+            continue
+        last = look
+        for line in held.see(look.document):
+            bar.say(line)
+        looks.entries = looks.entries or counts(look.document)["entries"] <= _SMALL
+        bar.draw(look.document)
+        code = goal.verdict(look.document)
+        if code is not None and "plugins" in look.document:
+            return code, look
+        if code is not None and (end := _with_entries(looks, goal, code, look)) is not None:
+            return end
+    if last.document is not None and "plugins" not in last.document:
+        whole = chosen.look()
+        last = whole if whole.document is not None else last
+    return TIME_OVER, last
+
+
+def _with_entries(looks: Looks, goal: Goal, code: int, summary: Look) -> tuple[int, Look] | None:
+    """Return the end of a run with its entries, which have the last word; None if it is none.
+
+    Without them where they are too many, or the way is too slow for them.
+    """
+    looks.entries = True
+    try:
+        for look in islice(looks, _WHOLE_TRIES):
+            if look.document is not None:
+                final = goal.verdict(look.document)
+                return None if final is None else (final, look)
+    except CannotTell:
+        pass  # it was deleted meanwhile
+    return code, summary
 
 
 def _run_name(options: argparse.Namespace) -> str:
@@ -117,32 +251,27 @@ def _bare_name(options: argparse.Namespace) -> str:
     elsewhere = options.url or options.connection
     if len(options.jobs) != 1 or not is_run_name(options.jobs[0]) or elsewhere:
         return ""
-    name: str = options.jobs[0]
-    return name
+    return str(options.jobs[0])
 
 
-def _run_of_bare_name(options: argparse.Namespace) -> "Origin | None":
+def _run_of_bare_name(options: argparse.Namespace, deadline: Deadline) -> "Origin | None":
     """Return the run that a bare name means, if there is one; ask until that is known.
 
     This is part of the time to wait. Raises CannotTell.
     """
     if not (name := _bare_name(options)):
         return None
-    chosen, deadline = origin.by_cluster(options, name), Deadline(options.timeout)
-    found, say = False, once()
+    chosen, say = origin.by_cluster(options, name), once()
     while True:
         try:
-            found = chosen.exists(deadline.patience())
+            return chosen if chosen.exists(deadline.patience(ANSWER)) else None
         except Unavailable as error:
-            if not deadline.over(chosen.pause):
-                say(f"{cluster.said(error)}; waiting")
-                deadline.sleep(chosen.pause)
-                continue
+            if deadline.over(chosen.pause):
+                return None
+            say(f"{cluster.said(error)}; waiting")
+            deadline.sleep(chosen.pause)
         except KubeError:
-            pass  # the same is said of the Job
-        break
-    options.timeout = deadline.left()
-    return chosen if found else None
+            return None  # the same is said of the Job
 
 
 def _wait_for_jobs(options: argparse.Namespace) -> int:

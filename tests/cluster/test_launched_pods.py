@@ -21,7 +21,8 @@ from reporter.run.names import entry_name
 from reporter.run.plan import Key, Plan, Plugin
 from reporter.run.spec import Launch, RunLocation
 from reporter.runctl.objects import objects
-from reporter.runctl.spec import RunSpec, config_keys, plugin_account
+from reporter.runctl.resolve import config_keys
+from reporter.runctl.spec import RunSpec, plugin_account
 from tests.aggregators.deployed import NAME, POD, Deployed, Object
 from tests.bed.node import Node
 from tests.blackbox.cluster.test_bed import RESTRICTED

@@ -12,7 +12,7 @@ from reporter.collect.host.compare import differences, lines, read_facts_file
 from reporter.collect.snapshot.redact import redact, redact_text
 from reporter.results.run_results import read_tree
 from reporter.run.tar_upload import error_code, expires_too_soon, read_destination
-from reporter.runctl.snapshot_index import index_lines
+from reporter.runctl.archive import index_lines
 from reporter.untar import BadArchive, Caps, check
 from tests.archives import tars
 from tests.property.damaged import mutations

@@ -1,6 +1,9 @@
 """Ages of heartbeats grow although the server says that nothing has changed."""
 
-from reporter.runctl.server import AGES, Address, ByHttp, StatusServer
+import pytest
+
+from reporter.runctl import server as client
+from reporter.runctl.server import AGES, IDLE, Address, ByHttp, StatusServer
 from tests.blackbox.ctl.scripted import Scripted, entry, run_status
 from tests.scripted_server import Say
 
@@ -36,3 +39,18 @@ def test_a_document_that_did_not_come_after_its_summary():
         chosen.server.close()
 
     assert [False, False, True] == ["plugins" in (look.document or {}) for look in looks]
+
+
+@pytest.mark.parametrize(("idle", "connections"), [(IDLE, 1), (-1.0, 2)])
+def test_a_connection_that_was_not_used_for_long_is_not_used_again(
+    monkeypatch: pytest.MonkeyPatch, idle: float, connections: int
+) -> None:
+    """The aggregator ends it after ten seconds, which may be the pause between two looks."""
+    monkeypatch.setattr(client, "IDLE", idle)
+    with Scripted(status=Say(body=run_status("running", entry("e2e")))) as server:
+        chosen = ByHttp(StatusServer(Address(server.url)))
+        for _ in range(2):
+            assert chosen.look().document is not None
+        chosen.server.close()
+
+        assert connections == server.connections

@@ -11,9 +11,10 @@ import pytest
 from reporter.cli.exits import CannotTell
 from reporter.run.names import labels
 from reporter.run.view import Look, ReadOutcome
-from reporter.runctl.cluster_run import ByCluster
-from reporter.runctl.follow import RunBar, wait
+from reporter.runctl.cluster_run import ByCluster, by_cluster
+from reporter.runctl.follow import Deadline
 from reporter.runctl.server import ANSWER
+from reporter.runctl.wait import Goal, RunBar, wait
 from reporter.runctl.watch import Lines, watch
 from tests.blackbox.ctl.cluster import plugin
 from tests.blackbox.ctl.launched import RUN_LABEL, VIEW, Controllers, shown
@@ -86,7 +87,7 @@ def run(at_home: Home) -> ByCluster:
 
 def asked(home: Home, name: str) -> ByCluster:
     config = str(home.folder / ".kube" / "config")
-    return ByCluster(Namespace(namespace=None, context=None, kubeconfig=config), name)
+    return by_cluster(Namespace(namespace=None, context=None, kubeconfig=config), name)
 
 
 def doing(*steps: Callable[[], None]) -> Callable[[float], None]:
@@ -100,7 +101,7 @@ def doing(*steps: Callable[[], None]) -> Callable[[float], None]:
 
 
 def waited(run: Any, *steps: Callable[[], None]) -> tuple[int, Look]:
-    return wait(run, "end", None, False, RunBar(io.StringIO()), sleep=doing(*steps))
+    return wait(run, Goal(), Deadline(None, sleep=doing(*steps)), RunBar(io.StringIO()))
 
 
 GONE = r"^run first was deleted$"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from reporter.runctl.cluster_run import ByCluster
+from reporter.runctl.cluster_run import by_cluster
 from tests.blackbox.ctl.cluster import add_aggregator, kubeconfig, plugin
 from tests.blackbox.ctl.scripted import Home, Scripted, entry, run_status
 from tests.blackbox.ctl.test_retrieve_command import NAME, serving
@@ -148,7 +148,7 @@ def test_a_connection_that_is_given_up_is_closed(at_home: Home, fake: FakeKube) 
     """Whoever waits for hours for a listener that refuses would run out of descriptors."""
     with Scripted(status=Say(404)) as server:
         add_aggregator(fake, "running", plugin("disk"), launched="nightly", listens=server.port)
-        chosen = ByCluster(
+        chosen = by_cluster(
             Namespace(
                 namespace=None, context=None, kubeconfig=str(at_home.folder / ".kube" / "config")
             ),

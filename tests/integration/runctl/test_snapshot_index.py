@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from reporter.runctl.snapshot_index import snapshot_lines
+from reporter.runctl.archive import snapshot_lines
 from tests.blackbox.ctl.test_results_command import packed, results
 
 __all__ = ["results"]

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from reporter.runctl import origin
-from reporter.runctl.connection_file import read_connection
+from reporter.runctl.origin import read_connection
 from tests.blackbox.ctl.cluster import add_aggregator, kubeconfig, plugin
 from tests.blackbox.ctl.scripted import Home, Scripted, entry, run_status
 from tests.fakekube import FakeKube
@@ -122,11 +122,15 @@ class TestConnectionFile:
         assert 4 == code
         assert f"{path} is readable by others (mode {mode:04o})" in err
 
-    def test_one_of_another_user(self, home: Home, site: Site) -> None:
+    def test_one_of_another_user(
+        self, home: Home, site: Site, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         """Anybody could have planted it."""
         path = site.write(home.folder / "c.json", "https://127.0.0.1:1")
+        us = os.geteuid()
+        monkeypatch.setattr(os, "geteuid", lambda: us + 1)
         with pytest.raises(ValueError, match="belongs to another user"):
-            read_connection(path, now=0.0, max_age=1.0, user=os.geteuid() + 1)
+            read_connection(path)
 
     @pytest.mark.parametrize(
         ("kind", "words"),

@@ -6,8 +6,9 @@ import itertools
 import pytest
 
 from reporter.run.view import Look, ReadOutcome
-from reporter.runctl.follow import RunBar, wait
+from reporter.runctl.follow import Deadline
 from reporter.runctl.server import ANSWER, Address, ByHttp, StatusServer
+from reporter.runctl.wait import Goal, RunBar, wait
 from tests.blackbox.ctl.scripted import Scripted, entry, run_status
 from tests.scripted_server import Say
 
@@ -22,7 +23,9 @@ def test_entries_that_never_come_after_a_summary_that_said_the_end():
     with Scripted(status=Say(503)) as server:
         server.answer("/status?summary=true", Say(body=summary))
         chosen = ByHttp(StatusServer(Address(server.url)))
-        code, look = wait(chosen, "end", None, False, RunBar(io.StringIO()), sleep=lambda _: None)
+        code, look = wait(
+            chosen, Goal(), Deadline(None, sleep=lambda _: None), RunBar(io.StringIO())
+        )
         chosen.server.close()
 
     assert (0, summary) == (code, look.document)
@@ -45,7 +48,7 @@ def test_what_a_pod_waits_for_is_told(capsys: pytest.CaptureFixture[str]) -> Non
             return Look(ReadOutcome.OK, next(looks))
 
     bar = RunBar(io.StringIO())
-    code, _ = wait(Run(), "end", None, False, bar, clock=lambda: next(now), sleep=lambda _: None)
+    code, _ = wait(Run(), Goal(), Deadline(None, lambda: next(now), lambda _: None), bar)
 
     assert 0 == code
     assert "status-ctl: e2e/global: Pending: ErrImagePull: not found\n" == capsys.readouterr().err
@@ -63,7 +66,7 @@ def test_how_long_an_answer_may_take(timeout, given):
             asked.append(timeout)
             return Look(ReadOutcome.OK, run_status("complete", entry("e2e"), final=True))
 
-    code, _ = wait(Slow(), "end", timeout, False, RunBar(io.StringIO()), clock=lambda: 5.0)
+    code, _ = wait(Slow(), Goal(), Deadline(timeout, lambda: 5.0), RunBar(io.StringIO()))
 
     assert (0, [given]) == (code, asked[:1])
 
@@ -82,6 +85,6 @@ def test_the_entries_of_a_run_for_which_nobody_wants_to_wait() -> None:
                 del shown["plugins"]
             return Look(ReadOutcome.OK, shown)
 
-    code, look = wait(Run(), "end", 0.0, False, RunBar(io.StringIO()))
+    code, look = wait(Run(), Goal(), Deadline(0.0), RunBar(io.StringIO()))
 
     assert (3, whole["plugins"]) == (code, look.document["plugins"])

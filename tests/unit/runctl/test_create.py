@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -11,7 +12,7 @@ import pytest
 from reporter.errors import AlreadyExists, Conflict, Denied, Forbidden, NotFound, Unavailable
 from reporter.runctl.create import Creation, NotCreated, start
 from reporter.runctl.expose import Access
-from reporter.runctl.objects import CREATION
+from reporter.runctl.spec import CREATION
 from tests.plugin_launches import NAMESPACE, RUN, definition, options_of
 
 PLAN = {"kind": "ConfigMap", "metadata": {"name": RUN}}
@@ -90,17 +91,9 @@ def test_ctrl_c_while_a_conflict_is_looked_into() -> None:
     assert [f"ConfigMap {RUN} u"] == interrupted(world, lambda _: None)
 
 
-def test_what_nobody_can_tell_is_looked_for_once_more() -> None:
-    """The API server did not answer the look either, and answers at the end."""
-    world = World(KeyboardInterrupt(), made=True)  # type: ignore[arg-type]
-    world.looks = iter([Unavailable("timed out")])
-
-    assert [f"ConfigMap {RUN} u"] == interrupted(world)
-
-
 def test_what_nobody_can_tell_is_said() -> None:
     world = World(KeyboardInterrupt(), made=True)  # type: ignore[arg-type]
-    world.looks = iter([Unavailable("timed out")] * 2)
+    world.looks = iter([Unavailable("timed out")])
     creation = world.creation(interrupt)
     with pytest.raises(KeyboardInterrupt):
         creation.create([PLAN])
@@ -135,6 +128,25 @@ def test_ctrl_c_while_a_namespace_that_goes_is_waited_for() -> None:
     assert [] == interrupted(world)
 
 
+@pytest.mark.parametrize("looks", [3, 10**6])
+def test_the_account_of_a_new_namespace_takes_its_time(looks: int) -> None:
+    """Before, every Pod is refused; one that never comes is not waited for without end."""
+    world = World(made=False)
+    world.looks = iter([NotFound("no such serviceaccount")] * looks)
+    now = 0.0
+
+    def sleep(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    creation = Creation(cast("Any", world), NAMESPACE, "ours", sleep=sleep, clock=lambda: now)
+    world.found = {}
+    with pytest.raises(NotFound) if looks > 3 else nullcontext():
+        creation.wait_for_account()
+
+    assert (0 < now < 1) == (looks == 3)
+
+
 class Refusing:
     """An API server that creates all and shows nothing; the namespace's account never comes."""
 
@@ -155,7 +167,7 @@ def refused(api: Refusing, kept: Access) -> None:
     """Start a run that cannot be."""
     chosen = replace(options_of(definition("adapter that mounts nothing")), create_namespace=True)
     options = argparse.Namespace(namespace="", context="", kubeconfig="")
-    assert start(cast("Any", api), chosen, (), options, kept) is None
+    assert start(cast("Any", api), chosen, options, kept) is None
 
 
 def test_ctrl_c_again_while_the_connection_file_is_removed(
@@ -229,7 +241,7 @@ def test_what_exists_and_cannot_be_seen(
 ) -> None:
     """Whether an earlier try has made it, whose answer was lost, cannot be told; that is said."""
     world = World(*answers, made=False)
-    world.looks = iter([*looks, *([NO_LOOK] * 2 if left else [])])
+    world.looks = iter([*looks, *([NO_LOOK] if left else [])])
     creation = world.creation(lambda _: None)
     with pytest.raises(NotCreated):
         creation.create([PLAN])

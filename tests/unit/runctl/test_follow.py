@@ -1,6 +1,6 @@
 """What Pods wait for, told while somebody waits for the run."""
 
-from reporter.runctl.follow import STANDS, HeldUp
+from reporter.runctl.wait import STANDS, HeldUp
 
 
 def document(**reasons: str) -> dict[str, object]:

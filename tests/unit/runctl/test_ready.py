@@ -2,14 +2,15 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from reporter.errors import Forbidden, NotFound, Unavailable
 from reporter.kube.api import Page
 from reporter.run.plan import Plan
-from reporter.runctl.ready import Clocks, wait_ready
+from reporter.runctl.follow import Deadline
+from reporter.runctl.ready import PATIENCE, wait_ready
 from reporter.runctl.spec import RunSpec
 from tests.fakekube import make_job, make_pod
 from tests.plugin_launches import definition, options_of
@@ -26,10 +27,15 @@ class World:
 
     def __init__(self, pod: Callable[[float], Any], **more: Any) -> None:
         self._pod, self._more, self.now = pod, more, 0.0
-        self.clocks = Clocks(lambda: self.now, lambda: 1893499200.0 + self.now, self._sleep)
 
     def _sleep(self, seconds: float) -> None:
         self.now += seconds
+
+    def ready(self, spec: RunSpec, say: Callable[[str], None] = print) -> list[str]:
+        """Return what is in the way in the end."""
+        deadline = Deadline(PATIENCE, lambda: self.now, self._sleep)
+        wall = lambda: 1893499200.0 + self.now  # noqa: E731
+        return wait_ready(cast("Any", self), spec, deadline, say=say, wall=wall)
 
     def get(self, kind: str, namespace: Any, name: str, **_: Any) -> Any:
         assert ("default", "first") == (namespace, name)
@@ -93,7 +99,7 @@ def ended(code: int, message: str = "") -> dict[str, Any]:
 def waited(world: World) -> tuple[list[str], list[str]]:
     """Return what is in the way in the end, and what was told before."""
     told: list[str] = []
-    return wait_ready(world, STAYS, told.append, clocks=world.clocks), told
+    return world.ready(STAYS, told.append), told
 
 
 @pytest.mark.parametrize("code", [0, 1])
@@ -104,7 +110,7 @@ def test_a_job_that_ended_with_its_verdict_before_anybody_saw_it_ready(code: int
         each["metadata"]["creationTimestamp"] = f"2026-01-0{day}T00:00:00Z"
     world = World(lambda now: found)
 
-    assert [] == wait_ready(world, EXITS, print, clocks=world.clocks)
+    assert [] == world.ready(EXITS)
     assert world.now < 1
 
 
@@ -123,7 +129,7 @@ def test_an_aggregator_that_refuses_its_settings(spec: RunSpec, message: str, sa
     """Nothing else will come."""
     world = World(lambda now: None if now < 1 else ended(2, message))
 
-    (told,) = wait_ready(world, spec, print, clocks=world.clocks)
+    (told,) = world.ready(spec)
     assert said in told
     assert world.now < 3
 
@@ -133,7 +139,7 @@ def test_an_aggregator_that_is_to_stay_and_has_ended_is_waited_for(code: int) ->
     """Only with `--exit` it may be over; else the kubelet starts it again."""
     world = World(lambda now: ended(code) if now < 3 else pod(ready=True))
 
-    assert [] == wait_ready(world, STAYS, print, clocks=world.clocks)
+    assert [] == world.ready(STAYS)
     assert 3 <= world.now < 4
 
 
@@ -150,7 +156,7 @@ def test_an_image_that_cannot_be_pulled_is_told_at_once_and_ends_the_wait(reason
     """Each line once; 45 s later, when the kubelet has tried twice more, nothing is waited for."""
     seen: list[float] = []
     world = World(lambda _: pod(reason))
-    found = wait_ready(world, STAYS, lambda _: seen.append(world.now), clocks=world.clocks)
+    found = world.ready(STAYS, lambda _: seen.append(world.now))
 
     assert [0.0, 0.0, 0.0] == seen
     assert f"cannot pull its image ({reason}: Back-off pulling image)" in found[0]
@@ -287,7 +293,7 @@ def test_a_run_that_is_deleted_meanwhile_does_not_become_ready(spec: RunSpec) ->
     for each in going:
         each["metadata"]["deletionTimestamp"] = "2030-01-01T00:00:00Z"
     world = World(lambda now: going[int(now)] if now < 3 else None, job=NotFound("404"))
-    told = wait_ready(world, spec, print, clocks=world.clocks)
+    told = world.ready(spec)
     assert ["the run was deleted meanwhile"] == told
 
 
@@ -298,5 +304,5 @@ def test_an_aggregator_that_is_moved_is_waited_for() -> None:
     seen = [going, None, pod(), pod(ready=True)]
     world = World(lambda now: seen[min(int(now), 3)])
 
-    assert [] == wait_ready(world, STAYS, print, clocks=world.clocks)
+    assert [] == world.ready(STAYS)
     assert 3 <= world.now

@@ -6,6 +6,7 @@ from typing import Any, cast
 import pytest
 
 from reporter.errors import Forbidden, NotFound
+from reporter.runctl.follow import Deadline
 from reporter.runctl.remove import Removal
 
 LABELS = {"status-reporter.io/run": "first"}
@@ -18,9 +19,8 @@ class World:
         self._takes, self.now = takes, 0.0
 
     def removal(self) -> Removal:
-        return Removal(
-            cast("Any", self), "default", "first", clock=lambda: self.now, sleep=self._sleep
-        )
+        deadline = Deadline(120.0, lambda: self.now, self._sleep)
+        return Removal(cast("Any", self), "default", "first", deadline)
 
     def _sleep(self, seconds: float) -> None:
         self.now += seconds

@@ -7,7 +7,8 @@ import pytest
 
 from reporter.errors import Forbidden
 from reporter.run.definition import Definition
-from reporter.runctl.run_options import arguments, run_spec
+from reporter.runctl.resolve import run_spec
+from reporter.runctl.run_options import arguments
 from reporter.runctl.spec import RunSpec
 from tests.plugin_launches import definition
 

@@ -5,7 +5,7 @@ import pytest
 from reporter.run.definition import Definition
 from reporter.run.nodes import Selected
 from reporter.run.plan import Key, Skipped
-from reporter.runctl.spec import bad_name, config_keys, make_plan, variable, without_node
+from reporter.runctl.resolve import bad_name, config_keys, make_plan, variable, without_node
 
 POD = {"spec": {"containers": [{"name": "p", "image": "i"}]}}
 QUOTA = Definition("quota", "Job", "result-file", POD, timeout_seconds=60, result_format="adapter")
