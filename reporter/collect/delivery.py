@@ -6,7 +6,7 @@ from queue import SimpleQueue
 from typing import NamedTuple, Self
 
 from reporter.common import log
-from reporter.common.lifecycle import Ending, Stop
+from reporter.common.lifecycle import Stop
 from reporter.common.log import link_event
 from reporter.errors import ReporterError
 from reporter.link import (
@@ -36,7 +36,7 @@ class Link:
     """Says that the agent is alive, how far it is, and what it has, while it is entered."""
 
     def __init__(self, config: WorkerConfig, stop: Stop) -> None:
-        self._client = AggregatorClient(config, stop=Ending(stop), on_event=link_event)
+        self._client = AggregatorClient(config, stop=stop, on_event=link_event)
         interval = config.heartbeat_seconds
         self._heart = (
             Heart(self._client, interval=interval, on_event=link_event) if interval else None
