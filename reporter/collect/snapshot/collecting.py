@@ -47,13 +47,6 @@ class Listed:
     metadata_only: bool = False
 
 
-def going_on(_: str | None, error: Expired) -> str:
-    """Return where to go on with a list that is no longer of one moment."""
-    if not error.more:
-        raise error
-    return error.more
-
-
 class Server:
     """An API server that is asked again where that may help, until the snapshot has to end.
 
@@ -94,12 +87,11 @@ class Server:
             while (left := end - time.monotonic()) > 0 and not self.why_ended():
                 time.sleep(min(left, 0.2))  # a signal handler wakes nobody here
 
-    def objects(
-        self, listed: Listed, expired: Callable[[str | None, Expired], str] = going_on
-    ) -> Objects:
+    def objects(self, listed: Listed, found: Collected) -> Objects:
         """Yield the objects of a list to its end.
 
-        `expired` returns where to go on after an answer that the list is too old.
+        One that takes so long that the server has forgotten its moment goes on with another one;
+        `found` has it then. To begin again would take as long again.
         """
         more, limit = "", PAGE
         while True:
@@ -116,7 +108,9 @@ class Server:
                     timeout=_PAGE_SECONDS,
                 )
             except Expired as error:
-                more = expired(listed.namespace, error)
+                if not error.more:
+                    raise
+                more, found.inconsistent = error.more, True
                 continue
             for each in page.items:
                 self.go_on()
@@ -137,22 +131,17 @@ class Namespaces:
         self._server, self._names, self._watched = server, names, watched
         self.gone: dict[str, str] = {}
 
-    def objects(
-        self,
-        listed: Listed,
-        found: Collected,
-        expired: Callable[[str | None, Expired], str] = going_on,
-    ) -> Objects:
+    def objects(self, listed: Listed, found: Collected) -> Objects:
         """Yield the objects of a list in each namespace, or where they have none.
 
         A refusal in one does not affect the others; it is noted, if the namespace is still there.
         """
         if self._names is None or not listed.resource.namespaced:
-            yield from self._server.objects(listed, expired)
+            yield from self._server.objects(listed, found)
             return
         for name in self._names:
             try:
-                yield from self._server.objects(replace(listed, namespace=name), expired)
+                yield from self._server.objects(replace(listed, namespace=name), found)
             except (Forbidden, NotFound) as error:
                 if not self._is_gone(name):
                     found.error = str(error)
@@ -190,25 +179,13 @@ class Namespaces:
 def collect(folder: Folder, namespaces: Namespaces, most: int, resource: Resource) -> Collected:
     """Write a resource, `most` bytes of it; what stands in the way is told, the rest is kept.
 
-    A list that took too long is restarted once, then goes on. Threads may do this, each with
-    another resource.
+    Threads may do this, each with another resource.
     """
     found, began = Collected(), time.monotonic()
     files = ListFiles(folder, resource, most, found)
-    restarted = set[str | None]()
-
-    def expired(namespace: str | None, error: Expired) -> str:
-        if namespace not in restarted:
-            restarted.add(namespace)
-            files.discard(namespace)
-            return ""
-        more = going_on(namespace, error)
-        found.inconsistent = True
-        return more
-
     with found.noting():
         listed = Listed(resource, metadata_only=is_secrets(resource))
-        for each in namespaces.objects(listed, found, expired):
+        for each in namespaces.objects(listed, found):
             kept, blanked = _blanked(resource, each)
             namespace = View(kept).namespace if resource.namespaced else ""
             files.add(namespace, kept, blanked)

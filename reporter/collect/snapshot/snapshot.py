@@ -91,7 +91,7 @@ class _Snapshot:
 
     def _names(self, kind: str, label_selector: str = "") -> Iterator[str]:
         listed = Listed(KINDS[kind], label_selector=label_selector, metadata_only=True)
-        for each in self._server.objects(listed):
+        for each in self._server.objects(listed, Collected()):
             yield View(each).name
 
     def _collect(self, namespaces: Namespaces, pool: ThreadPoolExecutor) -> None:
