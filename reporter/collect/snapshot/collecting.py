@@ -2,8 +2,6 @@
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
 from random import random
 from typing import Any, Final, ParamSpec, TypeVar
 
@@ -35,16 +33,6 @@ _PAGE_SECONDS: Final = 60.0
 _ANSWER: Final = 8 * 2**20
 """Most bytes of an answer: many small values take 30 times as much memory, and four lists are read
 at once. The largest ConfigMap fits, also with six bytes for each character."""
-
-
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """Which objects of a resource; `namespace` None means all of them."""
-
-    resource: Resource
-    namespace: str | None = None
-    label_selector: str = ""
-    metadata_only: bool = False
 
 
 class Server:
@@ -87,8 +75,16 @@ class Server:
             while (left := end - time.monotonic()) > 0 and not self.why_ended():
                 time.sleep(min(left, 0.2))  # a signal handler wakes nobody here
 
-    def objects(self, listed: Listed, found: Collected) -> Objects:
-        """Yield the objects of a list to its end.
+    def objects(
+        self,
+        found: Collected,
+        resource: Resource,
+        namespace: str | None = None,
+        *,
+        label_selector: str = "",
+        metadata_only: bool = False,
+    ) -> Objects:
+        """Yield the objects of a list to its end; those of all namespaces where none is given.
 
         One that takes so long that the server has forgotten its moment goes on with another one;
         `found` has it then. To begin again would take as long again.
@@ -98,10 +94,10 @@ class Server:
             try:
                 page = self.tried(
                     self.api.list_page,
-                    listed.resource,
-                    listed.namespace,
-                    listed.label_selector,
-                    metadata_only=listed.metadata_only,
+                    resource,
+                    namespace,
+                    label_selector,
+                    metadata_only=metadata_only,
                     limit=limit,
                     more=more,
                     most=_ANSWER,
@@ -131,17 +127,18 @@ class Namespaces:
         self._server, self._names, self._watched = server, names, watched
         self.gone: dict[str, str] = {}
 
-    def objects(self, listed: Listed, found: Collected) -> Objects:
-        """Yield the objects of a list in each namespace, or where they have none.
+    def objects(self, found: Collected, resource: Resource) -> Objects:
+        """Yield the objects of a resource in each namespace, or where they have none.
 
         A refusal in one does not affect the others; it is noted, if the namespace is still there.
         """
-        if self._names is None or not listed.resource.namespaced:
-            yield from self._server.objects(listed, found)
+        metadata_only = is_secrets(resource)
+        if self._names is None or not resource.namespaced:
+            yield from self._server.objects(found, resource, metadata_only=metadata_only)
             return
         for name in self._names:
             try:
-                yield from self._server.objects(replace(listed, namespace=name), found)
+                yield from self._server.objects(found, resource, name, metadata_only=metadata_only)
             except (Forbidden, NotFound) as error:
                 if not self._is_gone(name):
                     found.error = str(error)
@@ -149,31 +146,24 @@ class Namespaces:
     def look(self) -> None:
         """Look at all of them: what is in a namespace goes before it refuses to be read."""
         for name in self._watched:
-            try:
-                self._look(name)
-            except KubeError as error:
-                self.gone[name] = str(error)
+            self._is_gone(name)
 
     def _is_gone(self, name: str) -> bool:
-        """Say whether it is why something was refused there."""
-        if name in self._watched:
-            with suppress(KubeError):
-                self._look(name)
+        if name in self._watched and name not in self.gone:
+            try:
+                found = self._server.tried(self._server.api.get, "Namespace", None, name)
+            except NotFound:
+                self.gone[name] = "it was deleted"
+            except Forbidden as error:
+                # A Role goes with its namespace.
+                why = f"it was deleted, or the snapshot's Role in it: {error.said or error}"
+                self.gone[name] = why
+            except KubeError as error:
+                self.gone[name] = str(error)
+            else:
+                if text(section(found, "metadata"), "deletionTimestamp"):
+                    self.gone[name] = "it is being deleted"
         return name in self.gone
-
-    def _look(self, name: str) -> None:
-        if name in self.gone:
-            return
-        try:
-            found = self._server.tried(self._server.api.get, "Namespace", None, name)
-        except NotFound:
-            self.gone[name] = "it was deleted"
-        except Forbidden as error:
-            # A Role goes with its namespace.
-            self.gone[name] = f"it was deleted, or the snapshot's Role in it: {error.said or error}"
-        else:
-            if text(section(found, "metadata"), "deletionTimestamp"):
-                self.gone[name] = "it is being deleted"
 
 
 def collect(folder: Folder, namespaces: Namespaces, most: int, resource: Resource) -> Collected:
@@ -184,8 +174,7 @@ def collect(folder: Folder, namespaces: Namespaces, most: int, resource: Resourc
     found, began = Collected(), time.monotonic()
     files = ListFiles(folder, resource, most, found)
     with found.noting():
-        listed = Listed(resource, metadata_only=is_secrets(resource))
-        for each in namespaces.objects(listed, found):
+        for each in namespaces.objects(found, resource):
             kept, blanked = _blanked(resource, each)
             namespace = View(kept).namespace if resource.namespaced else ""
             files.add(namespace, kept, blanked)
