@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import time
+import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -30,6 +31,7 @@ from reporter.verdict.facts import (
     Waiting,
 )
 
+POD = "try-pod"
 GRACE = 5.0  # seconds between SIGTERM and SIGKILL; a Pod has 30, a person at a terminal has not
 _START_ERROR = 128  # the exit code of a container that the runtime could not start
 _NEVER = float("inf")
@@ -46,19 +48,13 @@ class Child:
     """
 
     def __init__(
-        self,
-        stop: Stop,
-        *,
-        name: str,
-        uid: str,
-        cgroup: MemoryCgroup | None = None,
-        data_limit: int | None = None,
+        self, stop: Stop, cgroup: MemoryCgroup | None, *, data_limit: int | None = None
     ) -> None:
         self._stop, self._cgroup, self._data_limit = stop, cgroup, data_limit
         now = _wall()
         self._pod = Pod(
-            name=name,
-            uid=uid,
+            name=POD,
+            uid=str(uuid.uuid4()),
             created_at=now,
             started_at=now,
             form=Form.NATIVE,

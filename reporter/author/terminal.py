@@ -6,6 +6,7 @@ by the same code as in a cluster. The output is valid YAML: events are its comme
 
 import signal
 import time
+import uuid
 from collections.abc import Mapping
 from typing import Any, TextIO
 
@@ -25,7 +26,7 @@ _COLOURS = {TRUE: "32", FALSE: "31", UNKNOWN: "33"}
 class JobInMemory:
     """One Job that nobody else writes to. `shown` is the object as the API would show it."""
 
-    def __init__(self, namespace: str, name: str, uid: str) -> None:
+    def __init__(self, namespace: str, name: str) -> None:
         self.shown: dict[str, Any] = {
             "apiVersion": "batch/v1",
             "kind": "Job",
@@ -34,7 +35,7 @@ class JobInMemory:
                 "name": name,
                 "namespace": namespace,
                 "resourceVersion": "1",
-                "uid": uid,
+                "uid": str(uuid.uuid4()),
             },
             "status": {},
         }

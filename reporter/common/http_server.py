@@ -29,18 +29,10 @@ _BACKLOG = 32
 
 def listen(family: int, place: Any, *, only_ipv6: bool) -> socket.socket:
     """Return a listening socket. Raises OSError where the address or its port is not available."""
-    listener = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if family == socket.AF_INET6:
-            # Not left to a sysctl.
-            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, only_ipv6)
-        listener.bind(place)
-        listener.listen(_BACKLOG)
-        listener.setblocking(False)
-    except OSError:
-        listener.close()
-        raise
+    # IPV6_V6ONLY is set in any case, not left to a sysctl.
+    both = family == socket.AF_INET6 and not only_ipv6 and socket.has_dualstack_ipv6()
+    listener = socket.create_server(place, family=family, backlog=_BACKLOG, dualstack_ipv6=both)
+    listener.setblocking(False)
     return listener
 
 
