@@ -106,7 +106,7 @@ def _camel(key: str) -> str:
 
 
 def _shape(_: Any, __: str, event: Event) -> Event:
-    """Order the fields, name them in lowerCamelCase, keep callers' fields off our three names.
+    """Order the fields and name them in lowerCamelCase.
 
     structlog's TimeStamper and EventRenamer leave the order, and the foreign names, as they are.
     """
@@ -116,11 +116,7 @@ def _shape(_: Any, __: str, event: Event) -> Event:
         "level": event.pop("level"),
         "message": event.pop("event", ""),
     }
-    for key, value in event.items():
-        name = _camel(key)
-        shaped[f"field{name.capitalize()}" if name in ("time", "level", "message") else name] = (
-            value
-        )
+    shaped |= {_camel(key): value for key, value in event.items()}
     return shaped
 
 
