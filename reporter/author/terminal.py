@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Mapping
 from typing import Any, TextIO
 
+from reporter.cli.output import STATUS_COLOURS
 from reporter.cli.table import paint
 from reporter.common.objects import stamp
 from reporter.common.text import clean
@@ -18,9 +19,7 @@ from reporter.sidecar.job import patched
 from reporter.verdict.case import Observation
 from reporter.verdict.condition import Statement
 from reporter.verdict.facts import Progress, Terminated, pod_of
-from reporter.verdict.rows import FALSE, TRUE, UNKNOWN, Report, describe_progress
-
-_COLOURS = {TRUE: "32", FALSE: "31", UNKNOWN: "33"}
+from reporter.verdict.rows import Report, describe_progress
 
 
 class JobInMemory:
@@ -95,7 +94,7 @@ class Timeline:
         self._print(f"# {self._time()}  {clean(text, 2048)}")
 
     def _line(self, at: str, status: str, final: str, reason: str, message: str) -> None:
-        code = _COLOURS.get(status, "1") if self._colour else ""
+        code = STATUS_COLOURS.get(status, "1") if self._colour else ""
         self._print(f"# {at}  {paint(f'{status:<7}', code)}  {final:<5}  {reason:<24}  {message}")
 
     def _time(self) -> str:

@@ -35,18 +35,17 @@ class Request:
 class Response:
     """A status and a body, by default of text; the connection ends with it.
 
-    `taken` is called once the client has read all of it. The answer to HEAD is not `whole`.
+    `on_read` is called once the client has read all of it.
     """
 
     status: int
     body: bytes = b""
     content_type: str = ""
     headers: tuple[tuple[str, str], ...] = ()
-    whole: bool = True
-    taken: Callable[[], None] | None = None
+    on_read: Callable[[], None] | None = None
 
-    def encode(self) -> bytes:
-        """Return the bytes to send."""
+    def encode(self, *, head_only: bool = False) -> bytes:
+        """Return the bytes to send; the answer to HEAD has no body."""
         lines = [
             f"HTTP/1.1 {self.status} {_phrase(self.status)}",
             f"Content-Length: {len(self.body)}",
@@ -56,13 +55,13 @@ class Response:
             lines.append(f"Content-Type: {self.content_type or _TEXT}")
         lines += [f"{name}: {value}" for name, value in self.headers]
         head = "\r\n".join([*lines, "\r\n"]).encode("latin-1", "replace")
-        return head + self.body if self.whole else head
+        return head if head_only else head + self.body
 
 
-def refusal(status: int, *, allow: str = "", whole: bool = True) -> Response:
+def refusal(status: int, *, allow: str = "") -> Response:
     """Return the answer to a request that gets nothing else; `allow` goes with 405."""
     headers = (("Allow", allow),) if allow else ()
-    return Response(status, f"{_phrase(status)}\n".encode(), headers=headers, whole=whole)
+    return Response(status, f"{_phrase(status)}\n".encode(), headers=headers)
 
 
 def _phrase(status: int) -> str:
@@ -85,6 +84,8 @@ class Incoming:
         self.response: Response | None = None
         self.expects = False
         """The client waits for `CONTINUE` before it sends the body; the caller clears it."""
+        self.head_only = False
+        """It is a HEAD request."""
         self._data = bytearray()
         self._reading = self._read()
 
@@ -110,6 +111,7 @@ class Incoming:
         request = _request(head.decode("latin-1"))
         if request is None:
             return refusal(400)
+        self.head_only = request.method == "HEAD"
         if response := self._at_head(request):
             return response
         fields = request.fields

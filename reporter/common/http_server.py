@@ -186,7 +186,7 @@ class Server:
                 incoming.expects = False
                 client.send(CONTINUE)  # which fits a new connection's buffer
         connection.deadline = self._clock() + self._patience
-        unsent = memoryview(response.encode())
+        unsent = memoryview(response.encode(head_only=incoming.head_only))
         while unsent:
             try:
                 unsent = unsent[client.send(unsent) :]
@@ -200,8 +200,8 @@ class Server:
             ignored += len(data)
             if ignored > self._most_ignored:
                 return
-        if response.taken is not None:
-            response.taken()
+        if response.on_read is not None and not incoming.head_only:
+            response.on_read()
 
     def _drop(self, connection: _Connection) -> None:
         if connection in self._open:
