@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import FrameType
+from typing import NamedTuple
 
 from reporter.author.child import POD, Child
 from reporter.author.memory_cgroup import MemoryCgroup, NoMemoryCgroup
@@ -24,6 +25,7 @@ from reporter.cli.exits import FAILED, GOOD, USAGE, content
 from reporter.cli.options import size, wait_time
 from reporter.cli.output import colour_argument, tell
 from reporter.cli.table import wants_colour
+from reporter.common.defaults import WAIT_SECONDS
 from reporter.common.lifecycle import Stop, install
 from reporter.common.yaml_text import to_yaml
 from reporter.errors import SettingsError
@@ -31,7 +33,6 @@ from reporter.sidecar.files import ProgressFile, ResultFile
 from reporter.sidecar.inotify import DirectoryWatch
 from reporter.sidecar.job import JobCondition
 from reporter.sidecar.loop import Inputs, Loop, Options
-from reporter.sidecar.settings import Settings
 from reporter.verdict.adapter_files import MAX_RESULT_BYTES
 from reporter.verdict.case import Observation, Policy
 from reporter.verdict.facts import Form, Terminated, pod_of
@@ -41,15 +42,25 @@ NAMESPACE, JOB = "default", "try"
 OWN_VERDICT = 3
 
 
-SETTINGS = (
-    "MAX_WAIT_TIME_SECONDS",
-    "POLL_INTERVAL_SECONDS",
-    "CONDITION_TYPE",
-    "RESULT_REQUIRED",
-    "RESULT_TRUST",
-    "REPORT_RUNNING",
-    "REPORT_DETAILS",
-)
+class Settings(NamedTuple):
+    """The reporter's settings that matter without a cluster, and its defaults for them."""
+
+    max_wait_time_seconds: int = WAIT_SECONDS
+    poll_interval_seconds: int = 2
+    condition_type: str = "Available"
+    result_required: bool = True
+    result_trust: str = "at-once"
+    report_running: bool = True
+    report_details: bool = False
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def poll_interval(self) -> float:
+        """Seconds between two looks: a command may be over in less than the reporter's interval."""
+        return min(float(self.poll_interval_seconds), self.max_wait_time_seconds / 2)
+
+
+SETTINGS = [name.upper() for name in Settings._fields[:-1]]
 
 DESCRIPTION = f"""\
 Runs COMMAND as the adapter on this machine, without a cluster, and shows what the status reporter
@@ -113,10 +124,17 @@ def run(options: argparse.Namespace) -> int:
 
 def choose(environ: Mapping[str, str], timeout: int | None) -> Settings:
     """Return what the reporter would be told, with --timeout above it. Raises SettingsError."""
-    given = {name: environ[name] for name in SETTINGS if name in environ}
+    given = {name: environ[name] for name in SETTINGS if environ.get(name, "").strip()}
+    if not given:
+        # Reading settings takes longer than the rest of the command: only for who has set one.
+        settings = Settings()
+        return settings if timeout is None else settings._replace(max_wait_time_seconds=timeout)
+    from reporter.sidecar.settings import Settings as Variables
+
     if timeout is not None:
         given["MAX_WAIT_TIME_SECONDS"] = str(timeout)
-    return Settings.read({**given, "JOB_NAMESPACE": NAMESPACE, "JOB_NAME": JOB, "POD_NAME": POD})
+    loaded = Variables.read({**given, "JOB_NAMESPACE": NAMESPACE, "JOB_NAME": JOB, "POD_NAME": POD})
+    return Settings(*(getattr(loaded, name) for name in Settings._fields))
 
 
 def _try(
@@ -165,8 +183,7 @@ def _try(
                 form=Form.NATIVE,
             ),
             report_running=settings.report_running,
-            # A command may be over in less than the reporter's interval.
-            poll_interval=min(float(settings.poll_interval_seconds), wait / 2),
+            poll_interval=settings.poll_interval,
         ),
         # In the native form the reporter is stopped when the adapter is dead; until then a stop is
         # the deletion of the Pod, which the child shows.

@@ -110,6 +110,16 @@ def test_no_command_at_all_is_wrong_usage(capsys):
     assert "COMMAND" in err
 
 
+@pytest.mark.parametrize("timeout", [None, 1, 2, 3, 4, 300])
+def test_try_without_settings_does_as_the_reporter_by_default(timeout):
+    """The settings are not even imported then, so nothing else keeps the two alike."""
+    alone = choose({"RESULT_REQUIRED": " "}, timeout)
+    read = choose({"RESULT_REQUIRED": "true"}, timeout)
+
+    assert alone.poll_interval == read.poll_interval
+    assert alone._replace(poll_interval_seconds=0) == read._replace(poll_interval_seconds=0)
+
+
 def test_a_timeout_outranks_the_variable():
     """Together with what else is set."""
     chosen = choose({"MAX_WAIT_TIME_SECONDS": "9", "RESULT_TRUST": "at-exit"}, 7)
