@@ -69,14 +69,11 @@ class Wake:
             timeout = math.ceil(min(max(timeout, 0.0), _LONGEST_WAIT) * 1000)
         ready = {fd for fd, _ in poll.poll(timeout)}
         if self._reader in ready:
-            self._drain()
+            with contextlib.suppress(BlockingIOError):
+                while os.read(self._reader, 4096):
+                    pass
             return None
         return ready
-
-    def _drain(self) -> None:
-        with contextlib.suppress(BlockingIOError):
-            while os.read(self._reader, 4096):
-                pass
 
     def close(self) -> None:
         """Give the descriptors back. No thread may call `wake()` any more."""
