@@ -207,6 +207,7 @@ class Server:
         if connection in self._open:
             self._open.remove(connection)
             self._selector.unregister(connection.socket)
+            connection.steps.close()
             connection.socket.close()
 
 
