@@ -103,6 +103,10 @@ class Incoming:
             else:
                 self.body = end.value
 
+    def close(self) -> None:
+        """Read no further: what has come is given back at once."""
+        self._reading.close()
+
     def _read(self) -> Reading[Response | bytes]:
         """Read the request; return its body or the answer to its head."""
         head = yield from self._up_to(b"\r\n\r\n", LONGEST_HEAD)

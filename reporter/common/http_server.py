@@ -168,23 +168,23 @@ class Server:
             self._selector.modify(connection.socket, event, connection)
 
     def _converse(self, connection: _Connection) -> Generator[int, None, None]:
-        client, incoming = connection.socket, Incoming(self._at_head, self._longest_body)
-        response: Response | None = None
-        while response is None:
-            data = yield from _received(client)
-            if not data:
-                return
-            began = self._clock()
-            incoming.feed(data)
-            response = incoming.response
-            if incoming.body is not None and self._at_body is not None:
-                response = self._at_body(incoming.body)
-            # An answer may take its time, in which the others could not be read.
-            for other in self._open:
-                other.deadline += self._clock() - began
-            if response is None and incoming.expects:
-                incoming.expects = False
-                client.send(CONTINUE)  # which fits a new connection's buffer
+        client, response = connection.socket, None
+        with contextlib.closing(Incoming(self._at_head, self._longest_body)) as incoming:
+            while response is None:
+                data = yield from _received(client)
+                if not data:
+                    return
+                began = self._clock()
+                incoming.feed(data)
+                response = incoming.response
+                if incoming.body is not None and self._at_body is not None:
+                    response = self._at_body(incoming.body)
+                # An answer may take its time, in which the others could not be read.
+                for other in self._open:
+                    other.deadline += self._clock() - began
+                if response is None and incoming.expects:
+                    incoming.expects = False
+                    client.send(CONTINUE)  # which fits a new connection's buffer
         connection.deadline = self._clock() + self._patience
         unsent = memoryview(response.encode(head_only=incoming.head_only))
         while unsent:
