@@ -323,7 +323,7 @@ def link_event(event: str, facts: Mapping[str, Any], **fields: Any) -> None:
 
 
 @contextlib.contextmanager
-def capture(level: str = "debug") -> Iterator[list[dict[str, Any]]]:
+def capture() -> Iterator[list[dict[str, Any]]]:
     """Collect events as dicts instead of writing them; for tests.
 
     Each has `level`, `message` and the fields as they would be logged, without `time`.
@@ -335,7 +335,7 @@ def capture(level: str = "debug") -> Iterator[list[dict[str, Any]]]:
         raise structlog.DropEvent
 
     before = structlog.get_config()
-    _from(level, collect)
+    _from("debug", collect)
     try:
         yield events
     finally:
