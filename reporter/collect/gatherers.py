@@ -248,7 +248,7 @@ def _wait(
     process: "subprocess.Popen[bytes]", record: GathererRecord, stop: Stop, end: float
 ) -> None:
     """Let it end by itself until `end` or a stop; note how it did, and end its group."""
-    while process.returncode is None and not (record.stopped or record.limit):
+    while not (record.stopped or record.limit):
         with suppress(subprocess.TimeoutExpired):
             process.wait(max(0.0, min(_PAUSE, end - time.monotonic())))
             break
