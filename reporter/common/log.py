@@ -215,20 +215,14 @@ def configure(
     """
     if fd is not None:
         _output.fd = fd
-    _from(level, _json if format == "json" else _console(_colours(_output.fd)))
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    colours = not plain and os.isatty(_output.fd)
+    _from(level, _json if format == "json" else _console(colours))
     root = logging.getLogger()
     root.handlers[:] = [_Bridge()]
     # Never lower: the Kubernetes client logs whole answers at debug.
     root.setLevel(logging.WARNING)
     logging.captureWarnings(True)
-
-
-def _colours(fd: int) -> bool:
-    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-    try:
-        return not plain and os.isatty(fd)
-    except OSError:
-        return False
 
 
 class _Bridge(logging.Handler):
