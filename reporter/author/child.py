@@ -5,17 +5,19 @@ its end is shown, so the result file is final then. The meaning of the Pod is no
 """
 
 import contextlib
+import ctypes
 import os
 import resource
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from reporter.author.memory_cgroup import MemoryCgroup
-from reporter.author.orphans import adopt, die_with_parent, end_orphans
 from reporter.common.lifecycle import Stop
 from reporter.verdict.facts import (
     Container,
@@ -29,9 +31,13 @@ from reporter.verdict.facts import (
     Waiting,
 )
 
+POD = "try-pod"
 GRACE = 5.0  # seconds between SIGTERM and SIGKILL; a Pod has 30, a person at a terminal has not
 _START_ERROR = 128  # the exit code of a container that the runtime could not start
 _NEVER = float("inf")
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+_PATIENCE = 2.0  # seconds; a process stuck in the kernel cannot be waited for
 
 
 class Child:
@@ -42,19 +48,13 @@ class Child:
     """
 
     def __init__(
-        self,
-        stop: Stop,
-        *,
-        name: str,
-        uid: str,
-        cgroup: MemoryCgroup | None = None,
-        data_limit: int | None = None,
+        self, stop: Stop, cgroup: MemoryCgroup | None, *, data_limit: int | None = None
     ) -> None:
         self._stop, self._cgroup, self._data_limit = stop, cgroup, data_limit
         now = _wall()
         self._pod = Pod(
-            name=name,
-            uid=uid,
+            name=POD,
+            uid=str(uuid.uuid4()),
             created_at=now,
             started_at=now,
             form=Form.NATIVE,
@@ -68,7 +68,7 @@ class Child:
 
     def start(self, command: Sequence[str], environ: Mapping[str, str]) -> None:
         """Start it with an empty standard input; its output goes to our standard error."""
-        adopt()
+        _adopt()
         # Its end wakes the loop: only a signal that has a handler does.
         signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
         # The clock that stamps files, which lags behind the other one by a tick: a file of this run
@@ -148,9 +148,7 @@ class Child:
         finished = _wall()
         _kill_group(process.pid, signal.SIGKILL)
         code = process.wait()
-        if self._cgroup is not None:
-            self._cgroup.kill()
-        end_orphans()
+        _end_orphans()
         # As containerd and the kubelet say it: 128 + the signal; one OOM kill inside is enough.
         reason = "Error" if code else "Completed"
         if self._cgroup is not None and self._cgroup.oom_kills:
@@ -164,7 +162,7 @@ class Child:
         )
 
     def _before_exec(self) -> Callable[[], None]:
-        steps = [die_with_parent()]
+        steps = [_die_with_parent()]
         if self._cgroup is not None:
             steps.append(self._cgroup.joiner())
         limit = self._data_limit
@@ -199,3 +197,56 @@ def _cause(program: str, error: OSError) -> str:
     if isinstance(error, FileNotFoundError) and "/" not in program:
         return f'exec: "{program}": executable file not found in $PATH'
     return f'exec: "{program}": {os.strerror(error.errno or 0).lower()}'
+
+
+def _adopt() -> None:
+    """Become the parent of what our children leave behind, where the system can do that (Linux)."""
+    _prctl()(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def _die_with_parent() -> Callable[[], None]:
+    """Return what a new child calls before exec, so that it is killed when we are."""
+    # Everything is looked up here: between fork and exec as little as possible may happen.
+    parent, prctl = os.getpid(), _prctl()
+
+    def tie() -> None:
+        prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)
+
+    return tie
+
+
+def _end_orphans() -> None:
+    """Kill and reap all our children, and theirs as they come to us; wait 2 s at most."""
+    end = time.monotonic() + _PATIENCE
+    while time.monotonic() < end:
+        try:
+            reaped, _ = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if reaped:
+            continue
+        for child in _children():
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(child, signal.SIGKILL)
+        time.sleep(0.001)
+
+
+def _children() -> Iterator[int]:
+    us = str(os.getpid())
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            # The name in parentheses may hold anything; behind it come state and parent.
+            if stat.read_text(errors="replace").rpartition(")")[2].split()[1] == us:
+                yield int(stat.parent.name)
+
+
+def _prctl() -> Callable[[int, int], object]:
+    """Return prctl(2), or nothing's equal where the system has none."""
+    try:
+        call = ctypes.CDLL(None).prctl
+    except (OSError, AttributeError):
+        return lambda _option, _value: None
+    call.argtypes = [ctypes.c_int] + [ctypes.c_ulong] * 4
+    return lambda option, value: call(option, value, 0, 0, 0)

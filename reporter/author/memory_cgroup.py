@@ -84,17 +84,13 @@ class MemoryCgroup:
                 return int(count)
         return 0
 
-    def kill(self) -> None:
-        """Kill whatever is inside."""
-        for pid in _text(self._path / "cgroup.procs").split():
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(int(pid), signal.SIGKILL)
-
     def remove(self) -> None:
         """Remove the cgroup, killing what is inside; waits 2 s at most."""
         end = time.monotonic() + _PATIENCE
         while self._path.exists() and time.monotonic() < end:
-            self.kill()
+            for pid in _text(self._path / "cgroup.procs").split():
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(int(pid), signal.SIGKILL)
             with contextlib.suppress(OSError):
                 self._path.rmdir()
                 return

@@ -20,7 +20,6 @@ from reporter.common.json_scan import (
 from reporter.common.text import clean, clean_pieces
 from reporter.verdict import adapter_files as files
 
-_BOM = b"\xef\xbb\xbf"
 _SHOWN_BYTES = 40  # of a value that is wrong
 _MOST_UNKNOWN = 100  # fields that are compared with the known ones
 _LONGEST_UNKNOWN = 24  # bytes with quotes and colon; the longest known field has nine
@@ -80,12 +79,9 @@ def problems_in(data: bytes, kind: Kind = RESULT) -> list[Problem]:
     """Everything there is to say about a file, in its order; empty if it is fine."""
     if len(data) > kind.max_bytes:
         return [Problem("error", 1, 1, "", f"larger than {kind.max_bytes} bytes")]
-    remarks, broken = list[Problem](), list[Malformed]()
-    if data.startswith(_BOM):
-        remarks.append(Problem("error", 1, 1, "", "a byte order mark (BOM) is not allowed"))
-        data = b" " + data[len(_BOM) :]  # as many columns
+    broken = list[Malformed]()
     spans, key_notes = pick(data, _readable(data, broken), kind.fields)
-    remarks += [Problem("error", each.line, each.column, "", each.cause) for each in broken]
+    remarks = [Problem("error", each.line, each.column, "", each.cause) for each in broken]
 
     instance = {name: kind.value(data, span) for name, span in spans.items()}
     wrong = set[str]()

@@ -6,9 +6,11 @@ by the same code as in a cluster. The output is valid YAML: events are its comme
 
 import signal
 import time
+import uuid
 from collections.abc import Mapping
 from typing import Any, TextIO
 
+from reporter.cli.output import STATUS_COLOURS
 from reporter.cli.table import paint
 from reporter.common.objects import stamp
 from reporter.common.text import clean
@@ -17,15 +19,13 @@ from reporter.sidecar.job import patched
 from reporter.verdict.case import Observation
 from reporter.verdict.condition import Statement
 from reporter.verdict.facts import Progress, Terminated, pod_of
-from reporter.verdict.rows import FALSE, TRUE, UNKNOWN, Report, describe_progress
-
-_COLOURS = {TRUE: "32", FALSE: "31", UNKNOWN: "33"}
+from reporter.verdict.rows import Report, describe_progress
 
 
 class JobInMemory:
     """One Job that nobody else writes to. `shown` is the object as the API would show it."""
 
-    def __init__(self, namespace: str, name: str, uid: str) -> None:
+    def __init__(self, namespace: str, name: str) -> None:
         self.shown: dict[str, Any] = {
             "apiVersion": "batch/v1",
             "kind": "Job",
@@ -34,7 +34,7 @@ class JobInMemory:
                 "name": name,
                 "namespace": namespace,
                 "resourceVersion": "1",
-                "uid": uid,
+                "uid": str(uuid.uuid4()),
             },
             "status": {},
         }
@@ -94,7 +94,7 @@ class Timeline:
         self._print(f"# {self._time()}  {clean(text, 2048)}")
 
     def _line(self, at: str, status: str, final: str, reason: str, message: str) -> None:
-        code = _COLOURS.get(status, "1") if self._colour else ""
+        code = STATUS_COLOURS.get(status, "1") if self._colour else ""
         self._print(f"# {at}  {paint(f'{status:<7}', code)}  {final:<5}  {reason:<24}  {message}")
 
     def _time(self) -> str:

@@ -11,13 +11,12 @@ import stat
 import sys
 import tempfile
 import time
-import uuid
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import FrameType
 from typing import NamedTuple
 
-from reporter.author.child import Child
+from reporter.author.child import POD, Child
 from reporter.author.memory_cgroup import MemoryCgroup, NoMemoryCgroup
 from reporter.author.problems import problems_in
 from reporter.author.terminal import JobInMemory, Timeline
@@ -39,7 +38,7 @@ from reporter.verdict.case import Observation, Policy
 from reporter.verdict.facts import Form, Terminated, pod_of
 from reporter.verdict.rows import TRUE, Row
 
-NAMESPACE, JOB, POD = "default", "try", "try-pod"
+NAMESPACE, JOB = "default", "try"
 OWN_VERDICT = 3
 
 
@@ -119,22 +118,8 @@ def run(options: argparse.Namespace) -> int:
         return USAGE
     for warning in settings.warnings:
         tell(warning)
-    stop = install()
     with contextlib.ExitStack() as stack:
-        cgroup = _memory_cgroup(options.memory)
-        if cgroup is not None:
-            stack.callback(cgroup.remove)
-        folder = tempfile.TemporaryDirectory(prefix="status-ctl-", ignore_cleanup_errors=True)
-        # Resolved: the reporter follows no link on the way to its files.
-        directory = Path(stack.enter_context(folder)).resolve()
-        # Without a cgroup a hungry command must not take the whole machine down.
-        data_limit = options.memory if cgroup is None else None
-        child = Child(stop, name=POD, uid=_uid(), cgroup=cgroup, data_limit=data_limit)
-        stack.callback(child.close)
-        _handle_signals(stop, child)
-        colour = wants_colour(sys.stdout, refused=options.no_color)
-        timeline = Timeline(sys.stdout, colour=colour)
-        return _try(command, child, directory, settings, stop=stop, timeline=timeline)
+        return _try(command, options, settings, stack)
 
 
 def choose(environ: Mapping[str, str], timeout: int | None) -> Settings:
@@ -154,15 +139,24 @@ def choose(environ: Mapping[str, str], timeout: int | None) -> Settings:
 
 def _try(
     command: list[str],
-    child: Child,
-    directory: Path,
+    options: argparse.Namespace,
     settings: Settings,
-    *,
-    stop: Stop,
-    timeline: Timeline,
+    stack: contextlib.ExitStack,
 ) -> int:
+    """Do all that `run` says; what has to be undone in the end goes on the stack."""
+    stop, cgroup = install(), _memory_cgroup(options.memory)
+    if cgroup is not None:
+        stack.callback(cgroup.remove)
+    folder = tempfile.TemporaryDirectory(prefix="status-ctl-", ignore_cleanup_errors=True)
+    # Resolved: the reporter follows no link on the way to its files.
+    directory = Path(stack.enter_context(folder)).resolve()
     result, progress = directory / "adapter-result.json", directory / "progress.json"
-    job = JobInMemory(NAMESPACE, JOB, _uid())
+    # Without a cgroup a hungry command must not take the whole machine down.
+    child = Child(stop, cgroup, data_limit=options.memory if cgroup is None else None)
+    stack.callback(child.close)
+    _handle_signals(stop, child)
+    timeline = Timeline(sys.stdout, colour=wants_colour(sys.stdout, refused=options.no_color))
+    job = JobInMemory(NAMESPACE, JOB)
     sink = JobCondition(job, NAMESPACE, JOB, settings.condition_type)
     events = DirectoryWatch.open([result, progress])
     wait = float(settings.max_wait_time_seconds)
@@ -269,7 +263,3 @@ def _handle_signals(stop: Stop, child: Child) -> None:
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, on_signal)
-
-
-def _uid() -> str:
-    return str(uuid.uuid4())

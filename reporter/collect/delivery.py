@@ -6,7 +6,7 @@ from queue import SimpleQueue
 from typing import NamedTuple, Self
 
 from reporter.common import log
-from reporter.common.lifecycle import Ending, Stop
+from reporter.common.lifecycle import Stop
 from reporter.common.log import link_event
 from reporter.errors import ReporterError
 from reporter.link import (
@@ -36,16 +36,13 @@ class Link:
     """Says that the agent is alive, how far it is, and what it has, while it is entered."""
 
     def __init__(self, config: WorkerConfig, stop: Stop) -> None:
-        self._client = AggregatorClient(config, stop=Ending(stop), on_event=link_event)
-        interval = config.heartbeat_seconds
-        self._heart = (
-            Heart(self._client, interval=interval, on_event=link_event) if interval else None
-        )
-        self._news: SimpleQueue[Progress | None] = SimpleQueue()
-        self._over = False  # nothing newer can come
+        self._client = AggregatorClient(config, stop=stop, on_event=link_event)
+        self._beats = bool(config.heartbeat_seconds)
+        self._heart = Heart(self._client, interval=config.heartbeat_seconds, on_event=link_event)
+        self._news: SimpleQueue[Progress] = SimpleQueue()
 
     def __enter__(self) -> Self:
-        if self._heart:
+        if self._beats:
             self._heart.start()
         # A delivery waits, and a task must not.
         threading.Thread(target=self._send_progress, name="progress", daemon=True).start()
@@ -53,8 +50,7 @@ class Link:
 
     def __exit__(self, *_: object) -> None:
         # Nobody waits for what these threads are at: they end with the process.
-        if self._heart:
-            self._heart.stop()
+        self._heart.stop()
         self._client.close()
 
     def tell(self, text: str, completed: int, total: int) -> None:
@@ -69,8 +65,6 @@ class Link:
 
         With a failure it goes along with a report of it.
         """
-        self._over = True
-        self._news.put(None)
         archive = ResultSource.from_directory(directory)
         try:
             if failure is None:
@@ -96,10 +90,10 @@ class Link:
             return self._client.report_error(failure.text, failure.cause)
 
     def _send_progress(self) -> None:
-        while (progress := self._news.get()) is not None:
-            if self._news.qsize() > self._over:  # a newer one waits
-                continue
-            try:
-                self._client.post_progress(progress)
-            except ReporterError as error:
-                log.get().warning("Progress not delivered", trouble=str(error))
+        while True:
+            progress = self._news.get()
+            if self._news.empty():  # no newer one waits
+                try:
+                    self._client.post_progress(progress)
+                except ReporterError as error:
+                    log.get().warning("Progress not delivered", trouble=str(error))

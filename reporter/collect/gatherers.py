@@ -1,7 +1,8 @@
 """Running gatherers: each in a directory of its own, one after the other, within limits.
 
-One that reaches a limit is killed with its process group and has failed; what it has written stays
-as it is, unless it is more than all together may write.
+One that takes too long, or writes a file that is too large, is killed with its process group. The
+rest is counted when it has ended: over a limit it has failed, and what it has written stays as it
+is, unless it is more than all together may write.
 """
 
 import argparse
@@ -33,7 +34,7 @@ _TOO_MUCH: Final = {
 }
 _OMITTED_IF_EMPTY: Final = {"signal", "limit", "stopped", "error", "stderr"}
 _STDERR: Final = 4096  # bytes that are kept
-_PAUSE: Final = 0.2  # seconds between two looks at what a gatherer has written
+_PAUSE: Final = 0.2  # seconds until a stop is noticed
 _PATIENCE: Final = 2.0  # seconds; a process stuck in the kernel cannot be waited for
 _OWNER_READS: Final = 0o600
 _OWNER_ENTERS: Final = 0o700
@@ -67,13 +68,6 @@ class GathererLimits:
     files: int = _limit(10_000, "maximum files written by a gatherer")
     total_bytes: int = _limit(384 * 1024 * 1024, "maximum bytes written by all gatherers")
     total_files: int = _limit(18_000, "maximum files written by all gatherers")
-
-    def beside(self, before: Output) -> Output:
-        """Return what there may be when one more gatherer ends, beside what there was before."""
-        return Output(
-            min(before.bytes + self.bytes, self.total_bytes),
-            min(before.files + self.files, self.total_files),
-        )
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -190,28 +184,27 @@ def run_all(
             return
         place = out / program.name
         place.mkdir(exist_ok=True)
-        variables = {
-            **environ,
-            "GATHER_OUT": str(place),
-            "GATHER_HOST_ROOT": str(host),
-            "GATHER_DEADLINE": str(int(time.time() + limits.seconds)),
-        }
-        record = GathererRecord(program.name)
         before = measure(out)
-        most = limits.beside(before)
+        most = Output(
+            min(before.bytes + limits.bytes, limits.total_bytes),
+            min(before.files + limits.files, limits.total_files),
+        )
+        record = GathererRecord(program.name)
         began = time.monotonic()
         with tempfile.TemporaryFile(dir=out) as stderr:
+            variables = {
+                **environ,
+                "GATHER_OUT": str(place),
+                "GATHER_HOST_ROOT": str(host),
+                "GATHER_DEADLINE": str(int(time.time() + limits.seconds)),
+            }
             try:
                 with _files_up_to(most.bytes - before.bytes):
                     process = _start(program, place, variables, stderr)
             except OSError as error:
                 record.error = f"cannot be started: {os.strerror(error.errno or 0)}"
             else:
-                try:
-                    end = began + limits.seconds
-                    _watch(process, record, stop, end=end, out=out, most=most)
-                finally:
-                    _finish(process, record)
+                _wait(process, record, stop, began + limits.seconds)
             record.stderr = os.pread(stderr.fileno(), _STDERR, 0).decode(errors="replace")
         record.seconds = time.monotonic() - began
         _count(record, out, before, most, limits)
@@ -251,33 +244,17 @@ def _files_up_to(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-def _watch(
-    process: "subprocess.Popen[bytes]",
-    record: GathererRecord,
-    stop: Stop,
-    *,
-    end: float,
-    out: Path,
-    most: Output,
+def _wait(
+    process: "subprocess.Popen[bytes]", record: GathererRecord, stop: Stop, end: float
 ) -> None:
-    """Wait for its end, or until it has to be ended, and note why."""
-    took = 0.0
-    while True:
-        pause = max(_PAUSE, 9 * took)  # many files take long to count
+    """Let it end by itself until `end` or a stop; note how it did, and end its group."""
+    while not (record.stopped or record.limit):
         with suppress(subprocess.TimeoutExpired):
-            process.wait(max(0.0, min(pause, end - time.monotonic())))
-            return
+            process.wait(max(0.0, min(_PAUSE, end - time.monotonic())))
+            break
         record.stopped = stop.requested
-        if not record.stopped:
-            began = time.monotonic()
-            record.limit = "seconds" if began >= end else measure(out, most).over(most)
-            took = time.monotonic() - began
-        if record.stopped or record.limit:
-            return
-
-
-def _finish(process: "subprocess.Popen[bytes]", record: GathererRecord) -> None:
-    """End it with its group, and note how it ended by itself."""
+        if not record.stopped and time.monotonic() >= end:
+            record.limit = "seconds"
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     try:
@@ -303,8 +280,8 @@ def _count(
         stdout = out / record.name / STDOUT
         if not stdout.stat().st_size:
             stdout.unlink()
-    found = measure(out, readable=True)
-    if limit := found.over(most):  # perhaps only since the last look
+    found = measure(out)
+    if limit := found.over(most):
         record.status, record.limit = FAILED, record.limit or limit
     if found.over(Output(limits.total_bytes, limits.total_files)):
         shutil.rmtree(out / record.name, ignore_errors=True)
@@ -314,11 +291,11 @@ def _count(
     record.files = max(0, found.files - before.files)
 
 
-def measure(directory: Path, most: Output | None = None, *, readable: bool = False) -> Output:
-    """Return what is in a directory, but look no further than to be over `most`.
+def measure(directory: Path) -> Output:
+    """Return what is in a directory, and let its owner read all of it.
 
-    What vanishes meanwhile does not count. With `readable` its owner can read all of it afterwards:
-    no archive can be made of a directory that cannot be entered.
+    No archive can be made of a directory that cannot be entered. What vanishes meanwhile does not
+    count.
     """
     size = files = 0
     waiting = [str(directory)]
@@ -335,10 +312,8 @@ def measure(directory: Path, most: Output | None = None, *, readable: bool = Fal
                     elif stat.S_ISREG(found.st_mode):
                         size += found.st_size
                         needed = _OWNER_READS
-                    if readable and found.st_mode & needed != needed:
+                    if found.st_mode & needed != needed:
                         Path(entry.path).chmod(stat.S_IMODE(found.st_mode) | needed)
-                if most is not None and Output(size, files).over(most):
-                    return Output(size, files)
     return Output(size, files)
 
 

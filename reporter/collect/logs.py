@@ -52,21 +52,14 @@ def main(environ: Mapping[str, str]) -> int:
     return PARTIAL if any(problems.values()) else COMPLETE
 
 
-def newest(
-    root: Path,
-    out: Path,
-    journalctl: str | None,
-    *,
-    most: int = MOST,
-    most_of_one: int = MOST_OF_ONE,
-) -> Iterator[tuple[str, str]]:
+def newest(root: Path, out: Path, journalctl: str | None) -> Iterator[tuple[str, str]]:
     """Write `NAME.gz` for each log of the host below `root`.
 
     Yields its path on the host, and why not all of it could be kept. `journalctl` is a program of
-    ours that reads journals, where there is one. The last `most_of_one` bytes of each log are kept,
-    and `most` compressed bytes of all together.
+    ours that reads journals, where there is one. The last `MOST_OF_ONE` bytes of each log are kept,
+    and `MOST` compressed bytes of all together.
     """
-    host, left = Rooted(root), most
+    host, left = Rooted(root), MOST
     try:
         names = host.names(_AT)
     except OSError as error:
@@ -79,7 +72,7 @@ def newest(
             continue
         try:
             with host.opened(path) as file:
-                left -= _compress(_tail(file, most_of_one), out / f"{name}.gz", left)
+                left -= _compress(_tail(file, MOST_OF_ONE), out / f"{name}.gz", left)
         except OSError as error:
             yield f"/{path}", error.strerror or ""
         else:

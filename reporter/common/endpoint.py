@@ -37,9 +37,9 @@ class Site:
 
     def answer(self, request: Request) -> Response:
         """Answer one request by its head. Never raises."""
-        path, whole = request.path, request.method != "HEAD"
+        path = request.path
         if path not in ("/metrics", "/livez", "/healthz", "/readyz"):
-            return refusal(404, whole=whole)
+            return refusal(404)
         if request.method not in ("GET", "HEAD"):
             return refusal(405, allow="GET, HEAD")
         headers = (
@@ -54,8 +54,7 @@ class Site:
                     page.body,
                     page.content_type,
                     headers,
-                    whole,
-                    (lambda: self.on_scrape(page.final)) if whole else None,
+                    on_read=lambda: self.on_scrape(page.final),
                 )
             if path == "/readyz":
                 verbose = "verbose" in request.query.split("&")
@@ -66,9 +65,9 @@ class Site:
                 status, text = 503, f"{path[1:]} check failed"
         except Exception as error:
             self.on_error(error)
-            return refusal(500, whole=whole)
+            return refusal(500)
         body = f"{text}\n".encode("utf-8", "replace")
-        return Response(status, body, headers=headers, whole=whole)
+        return Response(status, body, headers=headers)
 
 
 def _readiness(checks: Mapping[str, str | None], *, verbose: bool) -> tuple[int, str]:

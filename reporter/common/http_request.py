@@ -5,9 +5,14 @@ standard library: the link, which others use by itself, stands on this too.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
+from typing import TypeVar
+
+T = TypeVar("T")
+Reading = Generator[None, None, T]
+"""Goes on with every `next`, once there are more bytes."""
 
 LONGEST_HEAD = 8192
 _LONGEST_LINE = 256  # of a chunk's size, or of all trailers
@@ -30,18 +35,17 @@ class Request:
 class Response:
     """A status and a body, by default of text; the connection ends with it.
 
-    `taken` is called once the client has read all of it. The answer to HEAD is not `whole`.
+    `on_read` is called once the client has read all of it.
     """
 
     status: int
     body: bytes = b""
     content_type: str = ""
     headers: tuple[tuple[str, str], ...] = ()
-    whole: bool = True
-    taken: Callable[[], None] | None = None
+    on_read: Callable[[], None] | None = None
 
-    def encode(self) -> bytes:
-        """Return the bytes to send."""
+    def encode(self, *, head_only: bool = False) -> bytes:
+        """Return the bytes to send; the answer to HEAD has no body."""
         lines = [
             f"HTTP/1.1 {self.status} {_phrase(self.status)}",
             f"Content-Length: {len(self.body)}",
@@ -51,13 +55,13 @@ class Response:
             lines.append(f"Content-Type: {self.content_type or _TEXT}")
         lines += [f"{name}: {value}" for name, value in self.headers]
         head = "\r\n".join([*lines, "\r\n"]).encode("latin-1", "replace")
-        return head + self.body if self.whole else head
+        return head if head_only else head + self.body
 
 
-def refusal(status: int, *, allow: str = "", whole: bool = True) -> Response:
+def refusal(status: int, *, allow: str = "") -> Response:
     """Return the answer to a request that gets nothing else; `allow` goes with 405."""
     headers = (("Allow", allow),) if allow else ()
-    return Response(status, f"{_phrase(status)}\n".encode(), headers=headers, whole=whole)
+    return Response(status, f"{_phrase(status)}\n".encode(), headers=headers)
 
 
 def _phrase(status: int) -> str:
@@ -80,119 +84,101 @@ class Incoming:
         self.response: Response | None = None
         self.expects = False
         """The client waits for `CONTINUE` before it sends the body; the caller clears it."""
+        self.head_only = False
+        """It is a HEAD request."""
         self._data = bytearray()
-        self._head_done = False
-        self._length: int | None = None  # nothing: chunked
-        self._chunks = bytearray()
-        self._chunk_left: int | None = None  # nothing: a size line comes next
-        self._last_chunk = False
-
-    @property
-    def complete(self) -> bool:
-        """Whether there is something to do or to say."""
-        return self.body is not None or self.response is not None
+        self._reading = self._read()
 
     def feed(self, data: bytes) -> None:
         """Take the next bytes. Never raises; what comes after the request is ignored."""
-        if self.complete:
+        if self.body is not None or self.response is not None:
             return
         self._data += data
-        if not self._head_done:
-            end = self._data.find(b"\r\n\r\n")
-            if end > LONGEST_HEAD or (end < 0 and len(self._data) > LONGEST_HEAD):
-                self.response = refusal(431)
-                return
-            if end < 0:
-                return
-            head = bytes(self._data[:end])
-            del self._data[: end + 4]
-            self._head_done = True
-            self.response = self._read_head(head)
-        if self.response is None:
-            self._read_body()
-        if self.complete:
+        try:
+            next(self._reading)
+        except StopIteration as end:
             self.expects = False
+            if isinstance(end.value, Response):
+                self.response = end.value
+            else:
+                self.body = end.value
 
-    def _read_head(self, head: bytes) -> Response | None:
-        line, *lines = head.decode("latin-1").split("\r\n")
-        words = line.split(" ")
-        if len(words) != 3 or not words[2].startswith("HTTP/1."):
+    def close(self) -> None:
+        """Read no further: what has come is given back at once."""
+        self._reading.close()
+
+    def _read(self) -> Reading[Response | bytes]:
+        """Read the request; return its body or the answer to its head."""
+        head = yield from self._up_to(b"\r\n\r\n", LONGEST_HEAD)
+        if head is None:
+            return refusal(431)
+        request = _request(head.decode("latin-1"))
+        if request is None:
             return refusal(400)
-        fields: dict[str, list[str]] = {}
-        for each in lines:
-            name, colon, value = each.partition(":")
-            if not colon or name != name.strip():
-                return refusal(400)
-            fields.setdefault(name.lower(), []).append(value.strip())
-        path, _, query = words[1].partition("?")
-        if response := self._at_head(Request(words[0], path, query, fields)):
+        self.head_only = request.method == "HEAD"
+        if response := self._at_head(request):
             return response
+        fields = request.fields
         self.expects = "100-continue" in [text.lower() for text in fields.get("expect", [])]
-        return self._read_framing(
-            fields.get("transfer-encoding", []), fields.get("content-length", [])
-        )
-
-    def _read_framing(self, encodings: list[str], lengths: list[str]) -> Response | None:
+        encodings, lengths = fields.get("transfer-encoding", []), fields.get("content-length", [])
         if encodings:
-            chunked = [encoding.lower() for encoding in encodings] == ["chunked"]
-            return None if chunked and not lengths else refusal(400)
-        if len(set(lengths)) > 1:
-            return refusal(400)
+            if lengths or [encoding.lower() for encoding in encodings] != ["chunked"]:
+                return refusal(400)
+            return (yield from self._read_chunks())
         text = lengths[0] if lengths else "0"
-        if not (text.isascii() and text.isdigit()):
+        if len(set(lengths)) > 1 or not (text.isascii() and text.isdigit()):
             return refusal(400)
         # By its digits first: a number of thousands of them is slow to read.
         if len(text) > 18 or int(text) > self._longest_body:
             return refusal(413)
-        self._length = int(text)
+        return (yield from self._take(int(text)))
+
+    def _read_chunks(self) -> Reading[Response | bytes]:
+        body = bytearray()
+        while True:
+            line = yield from self._up_to(b"\n", _LONGEST_LINE)
+            size = b"" if line is None else line.partition(b";")[0].strip()
+            # int() alone would take signs, underscores and 0x.
+            if not _HEX.fullmatch(size):
+                return refusal(400)
+            number = int(size, 16)
+            if number == 0:
+                break
+            if len(body) + number > self._longest_body:
+                return refusal(413)
+            body += yield from self._take(number)
+            if (yield from self._take(2)) != b"\r\n":
+                return refusal(400)
+        # Trailers are of no use to us; an empty line ends them.
+        while line := (yield from self._up_to(b"\n", _LONGEST_LINE)):
+            if not line.strip():
+                break
+        return refusal(400) if line is None else bytes(body)
+
+    def _up_to(self, end: bytes, most: int) -> Reading[bytes | None]:
+        """Take what stands before `end`, and that too; None if it is more than so many bytes."""
+        while (at := self._data.find(end)) < 0 and len(self._data) <= most:
+            yield
+        return None if at < 0 or at > most else (yield from self._take(at + len(end)))[:at]
+
+    def _take(self, size: int) -> Reading[bytes]:
+        while len(self._data) < size:
+            yield
+        taken = bytes(self._data[:size])
+        del self._data[:size]
+        return taken
+
+
+def _request(head: str) -> Request | None:
+    line, *lines = head.split("\r\n")
+    words = line.split(" ")
+    if len(words) != 3 or not words[2].startswith("HTTP/1."):
         return None
-
-    def _read_body(self) -> None:
-        if self._length is None:
-            self._read_chunks()
-        elif len(self._data) >= self._length:
-            self.body = bytes(self._data[: self._length])
-
-    def _read_chunks(self) -> None:
-        while not self.complete:
-            if self._chunk_left is None:
-                end = self._data.find(b"\n")
-                if end > _LONGEST_LINE or (end < 0 and len(self._data) > _LONGEST_LINE):
-                    self.response = refusal(400)
-                if end < 0 or self.response:
-                    return
-                line = bytes(self._data[:end]).strip()
-                del self._data[: end + 1]
-                self._read_size(line)
-            else:
-                piece = self._data[: self._chunk_left]
-                self._chunks += piece
-                del self._data[: len(piece)]
-                self._chunk_left -= len(piece)
-                # The line end after a chunk's bytes belongs to it.
-                if self._chunk_left or len(self._data) < 2:
-                    return
-                if self._data[:2] != b"\r\n":
-                    self.response = refusal(400)
-                    return
-                del self._data[:2]
-                self._chunk_left = None
-
-    def _read_size(self, line: bytes) -> None:
-        if self._last_chunk:
-            # Trailers are of no use to us; an empty line ends them.
-            if not line:
-                self.body = bytes(self._chunks)
-            return
-        size = line.partition(b";")[0].strip()
-        # int() alone would take signs, underscores and 0x.
-        if not _HEX.fullmatch(size):
-            self.response = refusal(400)
-            return
-        number = int(size, 16)
-        if len(self._chunks) + number > self._longest_body:
-            self.response = refusal(413)
-        elif number == 0:
-            self._last_chunk = True
-        else:
-            self._chunk_left = number
+    fields: dict[str, list[str]] = {}
+    for each in lines:
+        name, colon, value = each.partition(":")
+        if not colon or name != name.strip():
+            return None
+        fields.setdefault(name.lower(), []).append(value.strip())
+    path, _, query = words[1].partition("?")
+    return Request(words[0], path, query, fields)

@@ -13,8 +13,8 @@ import selectors
 import socket
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, field
 from typing import Any
 
 from reporter.common.http_request import CONTINUE, Incoming, Request, Response
@@ -29,29 +29,19 @@ _BACKLOG = 32
 
 def listen(family: int, place: Any, *, only_ipv6: bool) -> socket.socket:
     """Return a listening socket. Raises OSError where the address or its port is not available."""
-    listener = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if family == socket.AF_INET6:
-            # Not left to a sysctl.
-            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, only_ipv6)
-        listener.bind(place)
-        listener.listen(_BACKLOG)
-        listener.setblocking(False)
-    except OSError:
-        listener.close()
-        raise
+    # IPV6_V6ONLY is set in any case, not left to a sysctl.
+    both = family == socket.AF_INET6 and not only_ipv6 and socket.has_dualstack_ipv6()
+    listener = socket.create_server(place, family=family, backlog=_BACKLOG, dualstack_ipv6=both)
+    listener.setblocking(False)
     return listener
 
 
 @dataclass(eq=False)
 class _Connection:
     socket: socket.socket
-    incoming: Incoming
     deadline: float
-    response: Response | None = None
-    unsent: memoryview | None = None
-    ignored: int = 0
+    steps: Generator[int, None, None] = field(init=False)
+    """Each does what the socket allows, and gives the event to wait for."""
 
 
 class Server:
@@ -160,68 +150,70 @@ class Server:
         client.setblocking(False)
         if len(self._open) >= self._most:
             self._drop(self._open[0])
-        incoming = Incoming(self._at_head, self._longest_body)
-        connection = _Connection(client, incoming, self._clock() + self._patience)
+        connection = _Connection(client, self._clock() + self._patience)
+        connection.steps = self._converse(connection)
         self._open.append(connection)
         self._selector.register(client, selectors.EVENT_READ, connection)
         self._advance(connection)
 
     def _advance(self, connection: _Connection) -> None:
         try:
-            if connection.response is None:
-                self._receive(connection)
-            if connection.unsent:
-                self._send(connection, connection.unsent)
-            elif connection.response is not None:
-                self._see_off(connection)
-        except (BlockingIOError, InterruptedError):
-            pass
-        except OSError:
+            event = next(connection.steps)
+        except (StopIteration, OSError):
             self._drop(connection)
         except Exception as error:
             self._on_error(error)
             self._drop(connection)
+        else:
+            self._selector.modify(connection.socket, event, connection)
 
-    def _receive(self, connection: _Connection) -> None:
-        data = connection.socket.recv(_CHUNK)
-        if not data:
-            self._drop(connection)
-            return
-        began, incoming = self._clock(), connection.incoming
-        incoming.feed(data)
-        response = incoming.response
-        if incoming.body is not None and self._at_body is not None:
-            response = self._at_body(incoming.body)
-        # An answer may take its time, in which the others could not be read.
-        for other in self._open:
-            other.deadline += self._clock() - began
-        if response is not None:
-            connection.response, connection.unsent = response, memoryview(response.encode())
-            connection.deadline = self._clock() + self._patience
-            self._selector.modify(connection.socket, selectors.EVENT_WRITE, connection)
-        elif incoming.expects:
-            incoming.expects = False
-            connection.socket.send(CONTINUE)  # which fits a new connection's buffer
-
-    def _send(self, connection: _Connection, unsent: memoryview) -> None:
-        connection.unsent = unsent[connection.socket.send(unsent) :]
-        if not connection.unsent:
-            # Closing now could reset the connection, if the client has sent more than was read,
-            # and the reset could overtake the answer: wait for the client to hang up.
-            connection.socket.shutdown(socket.SHUT_WR)
-            self._selector.modify(connection.socket, selectors.EVENT_READ, connection)
-
-    def _see_off(self, connection: _Connection) -> None:
-        data = connection.socket.recv(_CHUNK)
-        connection.ignored += len(data)
-        if data and connection.ignored <= self._most_ignored:
-            return
-        self._drop(connection)
-        if not data and connection.response is not None and connection.response.taken is not None:
-            connection.response.taken()
+    def _converse(self, connection: _Connection) -> Generator[int, None, None]:
+        client, response = connection.socket, None
+        with contextlib.closing(Incoming(self._at_head, self._longest_body)) as incoming:
+            while response is None:
+                data = yield from _received(client)
+                if not data:
+                    return
+                began = self._clock()
+                incoming.feed(data)
+                response = incoming.response
+                if incoming.body is not None and self._at_body is not None:
+                    response = self._at_body(incoming.body)
+                # An answer may take its time, in which the others could not be read.
+                for other in self._open:
+                    other.deadline += self._clock() - began
+                if response is None and incoming.expects:
+                    incoming.expects = False
+                    client.send(CONTINUE)  # which fits a new connection's buffer
+        connection.deadline = self._clock() + self._patience
+        unsent = memoryview(response.encode(head_only=incoming.head_only))
+        while unsent:
+            try:
+                unsent = unsent[client.send(unsent) :]
+            except BlockingIOError:
+                yield selectors.EVENT_WRITE
+        # Closing now could reset the connection, if the client has sent more than was read, and
+        # the reset could overtake the answer: wait for the client to hang up.
+        client.shutdown(socket.SHUT_WR)
+        ignored = 0
+        while data := (yield from _received(client)):
+            ignored += len(data)
+            if ignored > self._most_ignored:
+                return
+        if response.on_read is not None and not incoming.head_only:
+            response.on_read()
 
     def _drop(self, connection: _Connection) -> None:
         if connection in self._open:
             self._open.remove(connection)
             self._selector.unregister(connection.socket)
+            connection.steps.close()
             connection.socket.close()
+
+
+def _received(client: socket.socket) -> Generator[int, None, bytes]:
+    while True:
+        try:
+            return client.recv(_CHUNK)
+        except BlockingIOError:
+            yield selectors.EVENT_READ

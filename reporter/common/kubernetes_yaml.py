@@ -17,8 +17,9 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from reporter.common.objects import Place, field
 from reporter.common.text import clean
-from reporter.common.yaml_scalar import LOADER
 
+LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""The one in C is ten times faster."""
 DEEPEST: Final = 100
 NO_KEY: Final = "a key that is not text"
 """A mistake, and what a template's `{{ value }}` looks like."""

@@ -69,14 +69,11 @@ class Wake:
             timeout = math.ceil(min(max(timeout, 0.0), _LONGEST_WAIT) * 1000)
         ready = {fd for fd, _ in poll.poll(timeout)}
         if self._reader in ready:
-            self._drain()
+            with contextlib.suppress(BlockingIOError):
+                while os.read(self._reader, 4096):
+                    pass
             return None
         return ready
-
-    def _drain(self) -> None:
-        with contextlib.suppress(BlockingIOError):
-            while os.read(self._reader, 4096):
-                pass
 
     def close(self) -> None:
         """Give the descriptors back. No thread may call `wake()` any more."""
@@ -85,7 +82,10 @@ class Wake:
 
 
 class Stop:
-    """Whether, when and by which signal this process was asked to end. Asking wakes `wake`."""
+    """Whether, when and by which signal this process was asked to end. Asking wakes `wake`.
+
+    The link takes one as it would take a `threading.Event`.
+    """
 
     def __init__(self, wake: Wake | None = None) -> None:
         self.wake = wake or Wake()
@@ -98,6 +98,20 @@ class Stop:
     def requested(self) -> bool:
         """Whether to end."""
         return self.requested_at is not None
+
+    def is_set(self) -> bool:
+        """Whether to end."""
+        return self.requested
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Sleep for so many seconds (None: for ever), or until there is a reason to end.
+
+        For the main thread only: it takes the wake-up away from any other.
+        """
+        end = math.inf if timeout is None else time.monotonic() + timeout
+        while not self.requested and (left := end - time.monotonic()) > 0:
+            self.wake.wait(left)
+        return self.requested
 
     def request(self) -> None:
         """Ask to end; only the first request counts."""
@@ -112,30 +126,6 @@ class Stop:
             os._exit(128 + signum)
         self.signal = signum
         self.request()
-
-
-class Ending:
-    """A stop with the interface of `threading.Event`, as the link knows one.
-
-    For the main thread only: its wait takes the wake-up away from any other.
-    """
-
-    def __init__(self, stop: Stop) -> None:
-        self._stop = stop
-
-    def is_set(self) -> bool:
-        """Return whether to end."""
-        return self._stop.requested
-
-    def wait(self, timeout: float | None = None) -> bool:
-        """Sleep for so many seconds (nothing: for ever), or until there is a reason to end."""
-        end = None if timeout is None else time.monotonic() + timeout
-        while not self._stop.requested:
-            left = None if end is None else end - time.monotonic()
-            if left is not None and left <= 0:
-                break
-            self._stop.wake.wait(left)
-        return self._stop.requested
 
 
 def install() -> Stop:

@@ -106,7 +106,7 @@ def _camel(key: str) -> str:
 
 
 def _shape(_: Any, __: str, event: Event) -> Event:
-    """Order the fields, name them in lowerCamelCase, keep callers' fields off our three names.
+    """Order the fields and name them in lowerCamelCase.
 
     structlog's TimeStamper and EventRenamer leave the order, and the foreign names, as they are.
     """
@@ -116,11 +116,7 @@ def _shape(_: Any, __: str, event: Event) -> Event:
         "level": event.pop("level"),
         "message": event.pop("event", ""),
     }
-    for key, value in event.items():
-        name = _camel(key)
-        shaped[f"field{name.capitalize()}" if name in ("time", "level", "message") else name] = (
-            value
-        )
+    shaped |= {_camel(key): value for key, value in event.items()}
     return shaped
 
 
@@ -219,20 +215,14 @@ def configure(
     """
     if fd is not None:
         _output.fd = fd
-    _from(level, _json if format == "json" else _console(_colours(_output.fd)))
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    colours = not plain and os.isatty(_output.fd)
+    _from(level, _json if format == "json" else _console(colours))
     root = logging.getLogger()
     root.handlers[:] = [_Bridge()]
     # Never lower: the Kubernetes client logs whole answers at debug.
     root.setLevel(logging.WARNING)
     logging.captureWarnings(True)
-
-
-def _colours(fd: int) -> bool:
-    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-    try:
-        return not plain and os.isatty(fd)
-    except OSError:
-        return False
 
 
 class _Bridge(logging.Handler):
@@ -327,7 +317,7 @@ def link_event(event: str, facts: Mapping[str, Any], **fields: Any) -> None:
 
 
 @contextlib.contextmanager
-def capture(level: str = "debug") -> Iterator[list[dict[str, Any]]]:
+def capture() -> Iterator[list[dict[str, Any]]]:
     """Collect events as dicts instead of writing them; for tests.
 
     Each has `level`, `message` and the fields as they would be logged, without `time`.
@@ -339,7 +329,7 @@ def capture(level: str = "debug") -> Iterator[list[dict[str, Any]]]:
         raise structlog.DropEvent
 
     before = structlog.get_config()
-    _from(level, collect)
+    _from("debug", collect)
     try:
         yield events
     finally:

@@ -12,6 +12,7 @@ from typing import Any
 # Words that YAML 1.1 readers do not take for strings.
 _WORDS = frozenset({"true", "false", "yes", "no", "on", "off", "y", "n", "null"})
 _MAYBE_NUMBER = re.compile(r"[-+.0-9][-+.:_ 0-9A-Fa-fxXoOtTzZ]*|\.(?i:inf|nan)")  # or a time
+_SPECIAL = re.compile(": | #")
 
 
 def to_yaml(value: Mapping[str, Any] | Sequence[Any]) -> str:
@@ -69,23 +70,13 @@ def scalar(value: Any) -> str:
     """Return one value that fits on a line; a string stays a string for every reader."""
     if not isinstance(value, str):
         return json.dumps(value)
-    if not value.isprintable():
+    ambiguous = not value or value.lower() in _WORDS or _MAYBE_NUMBER.fullmatch(value)
+    if ambiguous or not value.isprintable():
         return f'"{"".join(map(_escaped, value))}"'
-    if _is_plain(value):
+    begins_plainly = value[0].isalnum() or value[0] in "_/"
+    if begins_plainly and not value.endswith((":", " ")) and not _SPECIAL.search(value):
         return value
-    if _is_ambiguous(value):
-        return f'"{"".join(map(_escaped, value))}"'
     return "'" + value.replace("'", "''") + "'"
-
-
-def _is_ambiguous(text: str) -> bool:
-    return not text or text.lower() in _WORDS or _MAYBE_NUMBER.fullmatch(text) is not None
-
-
-def _is_plain(text: str) -> bool:
-    if not (text[:1].isalnum() or text[:1] in ("_", "/")) or text.endswith((":", " ")):
-        return False
-    return ": " not in text and " #" not in text and not _is_ambiguous(text)
 
 
 def _escaped(character: str) -> str:

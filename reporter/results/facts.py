@@ -12,16 +12,16 @@ from reporter.cli import output as show
 from reporter.cli.exits import FAILED, GOOD
 from reporter.cli.output import tell
 from reporter.cli.table import table, terminal_columns
-from reporter.collect.host.compare import (
+from reporter.collect.host.facts import FILE
+from reporter.common.objects import items, number, section, text
+from reporter.results.compare import (
     ABSENT,
-    FILE,
     LARGEST,
     Difference,
     differences,
     lines,
     read_facts_file,
 )
-from reporter.common.objects import items, number, section, text
 from reporter.runctl import archive
 
 DESCRIPTION = """\

@@ -8,10 +8,11 @@ from typing import Any, Final
 
 import yaml
 
-from reporter.common.yaml_scalar import LOADER, scalar
+from reporter.common.kubernetes_yaml import LOADER
 from reporter.results.report import DEEPEST, Report, UnreadableReport
 
 _MOST_ITEMS: Final = 200_000  # of the written-out tree
+_RESOLVER: Final[Any] = yaml.resolver.Resolver()
 _LONGEST: Final = 64 * 2**20  # bytes of one value, characters of what is held of a document
 
 
@@ -135,7 +136,7 @@ class Values:
                 found.append(self.value(each, depth + 1))
         else:
             self._hold(event.value)
-            found = scalar(event)
+            found = _scalar(event)
         if event.anchor is not None and self._aliases:
             self._anchors[event.anchor] = found
         return found
@@ -144,3 +145,23 @@ class Values:
         self.held += len(value) + 64  # of the object itself
         if self.held > _LONGEST:
             raise MemoryError("an item is too large")
+
+
+def _scalar(event: Any) -> Any:
+    """Return numbers, truth and nothing as such; everything else is a text."""
+    if not event.implicit[0]:
+        return event.value
+    tag = _RESOLVER.resolve(yaml.ScalarNode, event.value, (True, False))
+    kind = tag.rpartition(":")[2]
+    if kind == "null":
+        return None
+    if kind == "bool":
+        return event.value.lower() in ("true", "yes", "on")
+    try:
+        if kind == "int":
+            return int(event.value)
+        if kind == "float":
+            return float(event.value)
+    except ValueError:
+        return event.value
+    return event.value

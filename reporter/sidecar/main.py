@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from reporter import __version__
 from reporter.common import log
 from reporter.common.endpoint import Endpoint, Site, opened
-from reporter.common.lifecycle import Ending, Stop
+from reporter.common.lifecycle import Stop
 from reporter.errors import SettingsError
 from reporter.kube.api import KubeApi
 from reporter.sidecar.ending import GOOD, code_after_crash, exit_code, linger_end
@@ -67,7 +67,7 @@ def main(
         code = code_after_crash(case, began=began, now=time.monotonic(), last=last)
         if code is not None:
             return code
-        Ending(stop).wait(pause)
+        stop.wait(pause)
         pause = min(2 * pause, LONGEST_PAUSE)
 
 

@@ -14,7 +14,7 @@ from typing import TypeVar
 from reporter import __version__
 from reporter.common import log
 from reporter.common.endpoint import Site, opened
-from reporter.common.lifecycle import Ending, Stop
+from reporter.common.lifecycle import Stop
 from reporter.common.retry import next_delay
 from reporter.errors import KubeError, ReporterError
 from reporter.kube.api import KubeApi
@@ -76,7 +76,7 @@ class Misconfigured:
                 form = pod.form if pod else form
                 self._report(api, pod, native=form is Form.NATIVE)
             if form is Form.NATIVE:
-                Ending(self._stop).wait()
+                self._stop.wait()
                 return GOOD
         return BAD_SETTINGS if pod and not pod.own_restart.can_restart else GOOD
 
@@ -137,4 +137,4 @@ class Misconfigured:
                 )
             if last or pause is None:
                 return None
-            Ending(self._stop).wait(pause)
+            self._stop.wait(pause)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, BinaryIO, Literal, cast
 
 from reporter import __version__
 from reporter.common import log
-from reporter.common.lifecycle import Ending, Stop
+from reporter.common.lifecycle import Stop
 from reporter.common.log import link_event
 from reporter.errors import SettingsError
 from reporter.link import (
@@ -117,9 +117,8 @@ class Worker:
     """One worker beside one plugin."""
 
     def __init__(self, config: WorkerConfig, stop: Stop, auto_tar: "AutoTar | None") -> None:
-        self._config, self._auto_tar = config, auto_tar
-        self._ending = Ending(stop)
-        self._client = AggregatorClient(config, stop=self._ending, on_event=link_event)
+        self._config, self._stop, self._auto_tar = config, stop, auto_tar
+        self._client = AggregatorClient(config, stop=stop, on_event=link_event)
         self._relay = Relay(self._client, config.progress_port, on_event=link_event)
         self._heart = Heart(self._client, interval=config.heartbeat_seconds, on_event=link_event)
 
@@ -144,8 +143,8 @@ class Worker:
         if self._auto_tar:
             self._auto_tar.stop()
         if code == DELIVERED and sleep:
-            self._ending.wait(sleep if sleep > 0 else None)
-        if not self._ending.is_set():
+            self._stop.wait(sleep if sleep > 0 else None)
+        if not self._stop.is_set():
             self._relay.close(last_try=True)
         self._client.close()
         log.get().info("Worker exits", exitCode=code)
@@ -157,7 +156,7 @@ class Worker:
             return gather(
                 self._config,
                 self._client,
-                self._ending,
+                self._stop,
                 failed=lambda: auto_tar.failure if auto_tar else None,
             )
         except TrustError as error:

@@ -5,9 +5,9 @@ import random
 from collections.abc import Iterator
 
 from reporter.collect.host import parsers
-from reporter.collect.host.compare import lines
 from reporter.collect.host.parsers import count, decimal, hexadecimal, short, truth, whole, words
 from reporter.common import schema
+from reporter.results.compare import lines
 
 SEEDS = (
     'ID=debian\nVERSION_ID="12"\nPRETTY_NAME="Debian \\"x\\""\nID_LIKE="a b"\n',

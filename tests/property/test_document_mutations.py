@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from reporter.collect.host.compare import differences, lines, read_facts_file
 from reporter.collect.snapshot.redact import redact, redact_text
+from reporter.results.compare import differences, lines, read_facts_file
 from reporter.results.run_results import read_tree
 from reporter.run.tar_upload import error_code, expires_too_soon, read_destination
 from reporter.runctl.archive import index_lines

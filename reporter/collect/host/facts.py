@@ -10,16 +10,26 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 from reporter import __version__
-from reporter.collect.host import devices, parsers
-from reporter.collect.host.compare import FILE
-from reporter.collect.host.parsers import Facts, count, decimal, known, natural, short, truth, words
+from reporter.collect.host import parsers
+from reporter.collect.host.parsers import (
+    LARGEST,
+    Facts,
+    count,
+    decimal,
+    known,
+    natural,
+    short,
+    truth,
+    words,
+)
 from reporter.collect.rooted import Sources
+from reporter.common.objects import stamp
 
+FILE: Final = "facts.json"
 COMPLETE, PARTIAL = 0, 1
 _SYSCTLS: Final = (
     "fs.file-max",
@@ -78,6 +88,16 @@ _CONFIGURATION: Final = (
     "etc/rancher/k3s/config.yaml",
 )
 _MOST_PROCESSES: Final = 32_768
+_MOST_DEVICES: Final = 512  # of a kind
+_SECTOR: Final = 512  # bytes, in which the kernel counts whatever the disk has
+_FIRMWARE: Final = (
+    "product_name",
+    "product_version",
+    "board_name",
+    "bios_vendor",
+    "bios_version",
+    "bios_date",
+)
 
 
 def main(environ: Mapping[str, str]) -> int:
@@ -98,11 +118,11 @@ def facts(root: Path, node: str) -> Facts:
     live = _is_this_machine(sources)
     mounted, of_containers = read("proc/1/mounts", parsers.mounts, needed=True) or ([], 0)
     processor = read("proc/cpuinfo", parsers.cpu, needed=True) or {}
-    firmware = devices.firmware(sources)
+    firmware = _firmware(sources)
     processes = _processes(sources)
     found = {
         "api_version": "v1",
-        "collected_at": datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
+        "collected_at": stamp(time.time()),
         "collector": f"status-reporter {__version__}",
         **known(
             node=short(node),
@@ -114,7 +134,7 @@ def facts(root: Path, node: str) -> Facts:
             cpu=_cpu(sources, processor),
             memory=read("proc/meminfo", parsers.memory, needed=True),
             swaps=read("proc/swaps", parsers.swaps),
-            disks=devices.disks(sources),
+            disks=_disks(sources),
             file_systems=_file_systems(sources) if live else None,
             mounts=mounted,
             container_mounts=of_containers or None,
@@ -147,7 +167,7 @@ def facts(root: Path, node: str) -> Facts:
                 processor.get("flags", []),
                 read("sys/hypervisor/type", str) or "",
             ),
-            pci_devices=devices.pci(sources),
+            pci_devices=_pci(sources),
         ),
     }
     return {**found, **known(problems=sources.problems)}
@@ -202,7 +222,7 @@ def _boot(sources: Sources) -> Facts:
     at = sources.parsed("proc/stat", parsers.boot_time)
     return known(
         id=sources.parsed(_BOOT_ID, short),
-        at=None if at is None else time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at)),
+        at=None if at is None else stamp(at),
         uptime_seconds=sources.parsed("proc/uptime", lambda text: decimal(text.partition(" ")[0])),
     )
 
@@ -237,7 +257,7 @@ def _file_systems(sources: Sources) -> list[Facts]:
 
 def _network(sources: Sources) -> Facts:
     at = "proc/1/net"
-    interfaces = devices.interfaces(sources)
+    interfaces = _interfaces(sources)
     names = {each.get("name") for each in interfaces}
 
     def own(path: str, parse: Callable[[str], list[Facts]]) -> list[Facts]:
@@ -312,6 +332,97 @@ def _security(sources: Sources) -> Facts:
 def _zone(sources: Sources) -> str | None:
     zone = sources.target("etc/localtime") or ""
     return short(zone.partition("/zoneinfo/")[2]) or sources.parsed("etc/timezone", short)
+
+
+def _disks(sources: Sources) -> list[Facts]:
+    """Return the block devices that have a size."""
+    read, found = sources.parsed, []
+    for name in sources.names("sys/block")[:_MOST_DEVICES]:
+        at = f"sys/block/{name}"
+        if not (sectors := read(f"{at}/size", natural)):
+            continue
+        schedulers = read(f"{at}/queue/scheduler", str) or ""
+        found.append(
+            known(
+                name=short(name),
+                size_bytes=min(sectors * _SECTOR, LARGEST),
+                model=read(f"{at}/device/model", short),
+                vendor=read(f"{at}/device/vendor", short),
+                rotational=read(f"{at}/queue/rotational", truth),
+                removable=read(f"{at}/removable", truth),
+                read_only=read(f"{at}/ro", truth),
+                logical_block_bytes=read(f"{at}/queue/logical_block_size", natural),
+                physical_block_bytes=read(f"{at}/queue/physical_block_size", natural),
+                scheduler=short(schedulers.partition("[")[2].partition("]")[0]),
+                partitions=[
+                    known(
+                        name=short(part),
+                        size_bytes=(read(f"{at}/{part}/size", natural) or 0) * _SECTOR,
+                    )
+                    for part in sources.names(at)
+                    if part.startswith(name) and sources.exists(f"{at}/{part}/partition")
+                ],
+            )
+        )
+    return found
+
+
+def _interfaces(sources: Sources) -> list[Facts]:
+    """Return the network interfaces of the host, without the ends of its containers' cables."""
+    read = sources.parsed
+    found: list[Facts] = []
+    for name in sources.names("sys/class/net", needed=True):
+        at = f"sys/class/net/{name}"
+        place = sources.target(at)
+        if place is None or len(found) == _MOST_DEVICES:
+            continue
+        virtual = "/devices/virtual/" in f"/{place}"
+        own, peer = (read(f"{at}/{each}", natural) for each in ("ifindex", "iflink"))
+        # The other end is in another network namespace: a number that says nothing here. A VLAN or
+        # a tunnel has a type, and so more lines here.
+        cable = f"INTERFACE={name}\nIFINDEX={own}\n"
+        if virtual and own != peer and read(f"{at}/uevent", str) == cable:
+            continue
+        found.append(
+            known(
+                name=short(name),
+                mac_address=read(f"{at}/address", short),
+                state=read(f"{at}/operstate", short),
+                mtu_bytes=read(f"{at}/mtu", natural),
+                speed_mbit_per_second=read(f"{at}/speed", natural) or None,
+                virtual=virtual,
+                driver=_last(sources.target(f"{at}/device/driver")),
+                master=_last(sources.target(f"{at}/master")),
+            )
+        )
+    return found
+
+
+def _pci(sources: Sources) -> list[Facts]:
+    """Return the devices of the PCI bus, by the numbers of their makers."""
+    home, kinds = "sys/bus/pci/devices", ("vendor", "device", "class")
+    return [
+        known(
+            address=short(name),
+            **{kind: sources.parsed(f"{home}/{name}/{kind}", short) for kind in kinds},
+            driver=_last(sources.target(f"{home}/{name}/driver")),
+        )
+        for name in sources.names(home)[:_MOST_DEVICES]
+    ]
+
+
+def _firmware(sources: Sources) -> Facts:
+    """Return what the firmware says about the machine, without serial numbers."""
+    read, at = sources.parsed, "sys/class/dmi/id"
+    return known(
+        kind="uefi" if sources.exists("sys/firmware/efi") else None,
+        system_vendor=read(f"{at}/sys_vendor", short),
+        **{name: read(f"{at}/{name}", short) for name in _FIRMWARE},
+    )
+
+
+def _last(path: str | None) -> str | None:
+    return None if path is None else short(path.rpartition("/")[2])
 
 
 class _Timex(ctypes.Structure):

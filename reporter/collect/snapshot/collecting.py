@@ -2,8 +2,6 @@
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
 from random import random
 from typing import Any, Final, ParamSpec, TypeVar
 
@@ -35,23 +33,6 @@ _PAGE_SECONDS: Final = 60.0
 _ANSWER: Final = 8 * 2**20
 """Most bytes of an answer: many small values take 30 times as much memory, and four lists are read
 at once. The largest ConfigMap fits, also with six bytes for each character."""
-
-
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """Which objects of a resource; `namespace` None means all of them."""
-
-    resource: Resource
-    namespace: str | None = None
-    label_selector: str = ""
-    metadata_only: bool = False
-
-
-def going_on(_: str | None, error: Expired) -> str:
-    """Return where to go on with a list that is no longer of one moment."""
-    if not error.more:
-        raise error
-    return error.more
 
 
 class Server:
@@ -95,28 +76,37 @@ class Server:
                 time.sleep(min(left, 0.2))  # a signal handler wakes nobody here
 
     def objects(
-        self, listed: Listed, expired: Callable[[str | None, Expired], str] = going_on
+        self,
+        found: Collected,
+        resource: Resource,
+        namespace: str | None = None,
+        *,
+        label_selector: str = "",
+        metadata_only: bool = False,
     ) -> Objects:
-        """Yield the objects of a list to its end.
+        """Yield the objects of a list to its end; those of all namespaces where none is given.
 
-        `expired` returns where to go on after an answer that the list is too old.
+        One that takes so long that the server has forgotten its moment goes on with another one;
+        `found` has it then. To begin again would take as long again.
         """
         more, limit = "", PAGE
         while True:
             try:
                 page = self.tried(
                     self.api.list_page,
-                    listed.resource,
-                    listed.namespace,
-                    listed.label_selector,
-                    metadata_only=listed.metadata_only,
+                    resource,
+                    namespace,
+                    label_selector,
+                    metadata_only=metadata_only,
                     limit=limit,
                     more=more,
                     most=_ANSWER,
                     timeout=_PAGE_SECONDS,
                 )
             except Expired as error:
-                more = expired(listed.namespace, error)
+                if not error.more:
+                    raise
+                more, found.inconsistent = error.more, True
                 continue
             for each in page.items:
                 self.go_on()
@@ -137,22 +127,18 @@ class Namespaces:
         self._server, self._names, self._watched = server, names, watched
         self.gone: dict[str, str] = {}
 
-    def objects(
-        self,
-        listed: Listed,
-        found: Collected,
-        expired: Callable[[str | None, Expired], str] = going_on,
-    ) -> Objects:
-        """Yield the objects of a list in each namespace, or where they have none.
+    def objects(self, found: Collected, resource: Resource) -> Objects:
+        """Yield the objects of a resource in each namespace, or where they have none.
 
         A refusal in one does not affect the others; it is noted, if the namespace is still there.
         """
-        if self._names is None or not listed.resource.namespaced:
-            yield from self._server.objects(listed, expired)
+        metadata_only = is_secrets(resource)
+        if self._names is None or not resource.namespaced:
+            yield from self._server.objects(found, resource, metadata_only=metadata_only)
             return
         for name in self._names:
             try:
-                yield from self._server.objects(replace(listed, namespace=name), expired)
+                yield from self._server.objects(found, resource, name, metadata_only=metadata_only)
             except (Forbidden, NotFound) as error:
                 if not self._is_gone(name):
                     found.error = str(error)
@@ -160,55 +146,35 @@ class Namespaces:
     def look(self) -> None:
         """Look at all of them: what is in a namespace goes before it refuses to be read."""
         for name in self._watched:
-            try:
-                self._look(name)
-            except KubeError as error:
-                self.gone[name] = str(error)
+            self._is_gone(name)
 
     def _is_gone(self, name: str) -> bool:
-        """Say whether it is why something was refused there."""
-        if name in self._watched:
-            with suppress(KubeError):
-                self._look(name)
+        if name in self._watched and name not in self.gone:
+            try:
+                found = self._server.tried(self._server.api.get, "Namespace", None, name)
+            except NotFound:
+                self.gone[name] = "it was deleted"
+            except Forbidden as error:
+                # A Role goes with its namespace.
+                why = f"it was deleted, or the snapshot's Role in it: {error.said or error}"
+                self.gone[name] = why
+            except KubeError as error:
+                self.gone[name] = str(error)
+            else:
+                if text(section(found, "metadata"), "deletionTimestamp"):
+                    self.gone[name] = "it is being deleted"
         return name in self.gone
-
-    def _look(self, name: str) -> None:
-        if name in self.gone:
-            return
-        try:
-            found = self._server.tried(self._server.api.get, "Namespace", None, name)
-        except NotFound:
-            self.gone[name] = "it was deleted"
-        except Forbidden as error:
-            # A Role goes with its namespace.
-            self.gone[name] = f"it was deleted, or the snapshot's Role in it: {error.said or error}"
-        else:
-            if text(section(found, "metadata"), "deletionTimestamp"):
-                self.gone[name] = "it is being deleted"
 
 
 def collect(folder: Folder, namespaces: Namespaces, most: int, resource: Resource) -> Collected:
     """Write a resource, `most` bytes of it; what stands in the way is told, the rest is kept.
 
-    A list that took too long is restarted once, then goes on. Threads may do this, each with
-    another resource.
+    Threads may do this, each with another resource.
     """
     found, began = Collected(), time.monotonic()
     files = ListFiles(folder, resource, most, found)
-    restarted = set[str | None]()
-
-    def expired(namespace: str | None, error: Expired) -> str:
-        if namespace not in restarted:
-            restarted.add(namespace)
-            files.discard(namespace)
-            return ""
-        more = going_on(namespace, error)
-        found.inconsistent = True
-        return more
-
     with found.noting():
-        listed = Listed(resource, metadata_only=is_secrets(resource))
-        for each in namespaces.objects(listed, found, expired):
+        for each in namespaces.objects(found, resource):
             kept, blanked = _blanked(resource, each)
             namespace = View(kept).namespace if resource.namespaced else ""
             files.add(namespace, kept, blanked)

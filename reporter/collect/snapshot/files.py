@@ -95,12 +95,6 @@ class Folder:
             self._size -= size
             self._files -= files
 
-    def give_back(self, size: int, *, files: int) -> None:
-        """Return what was taken for something that is not kept."""
-        with self._lock:
-            self._size += size
-            self._files += files
-
     def write(self, path: str, data: bytes) -> None:
         """Write a file that needs no room: there are few of them."""
         place = self.root / path
@@ -124,15 +118,14 @@ class ListFiles:
 
     def __init__(self, folder: Folder, resource: Resource, most: int, found: Collected) -> None:
         self._folder, self._resource, self._most, self._found = folder, resource, most, found
-        self._written: dict[str, Collected] = {}
+        self._begun: set[str] = set()
         self._namespace: str | None = None
         self._file: BinaryIO | None = None
 
     def add(self, namespace: str, found: dict[str, Any], redacted: int) -> None:
         """Add an object. Raises `Truncated` if there is no room for it."""
         data = encoded(found)
-        written = self._written.get(namespace)
-        new = written is None
+        new = namespace not in self._begun
         start = self._start() if new else b",\n"
         size = len(start) + len(data) + (len(_END) if new else 0)
         if self._found.size + size > self._most:
@@ -142,12 +135,7 @@ class ListFiles:
             self._open(namespace)
         assert self._file is not None
         self._file.write(start + data)
-        added = Collected(1, size, redacted=redacted)
-        self._found.add(added)
-        if written is None:
-            self._written[namespace] = added
-        else:
-            written.add(added)
+        self._found.add(Collected(1, size, redacted=redacted))
 
     def close(self) -> None:
         """End the file that is open."""
@@ -156,28 +144,17 @@ class ListFiles:
             with file:
                 file.write(_END)
 
-    def discard(self, namespace: str | None) -> None:
-        """Remove the file of a namespace; all of them for None."""
-        self.close()
-        for each in [*self._written] if namespace is None else [namespace]:
-            if gone := self._written.pop(each, None):
-                self._place(each).unlink()
-                self._folder.give_back(gone.size, files=1)
-                self._found.add(Collected(-gone.count, -gone.size, redacted=-gone.redacted))
-
     def _open(self, namespace: str) -> None:
         self.close()
-        place = self._place(namespace)
+        place = self._folder.root / list_path(self._resource, namespace)
         place.parent.mkdir(parents=True, exist_ok=True)
         file = os.fdopen(os.open(place, _NEW, 0o644), "wb")
-        if namespace in self._written:
+        if namespace in self._begun:
             # Some servers do not sort their lists by namespaces.
             file.seek(-len(_END), os.SEEK_END)
             file.truncate()
+        self._begun.add(namespace)
         self._file, self._namespace = file, namespace
-
-    def _place(self, namespace: str) -> Path:
-        return self._folder.root / list_path(self._resource, namespace)
 
     def _start(self) -> bytes:
         head = encoded(

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from reporter.collect.delivery import TaskFailure
-from reporter.collect.snapshot.collecting import Listed, Namespaces, Server, collect
+from reporter.collect.snapshot.collecting import Namespaces, Server, collect
 from reporter.collect.snapshot.files import INDEX, SERVER_VERSION, Folder, encoded
 from reporter.collect.snapshot.index import Collected, Index, Truncated
 from reporter.collect.snapshot.kubelets import collect_host, collect_logs, logged_pod
@@ -90,8 +90,9 @@ class _Snapshot:
         return namespaces
 
     def _names(self, kind: str, label_selector: str = "") -> Iterator[str]:
-        listed = Listed(KINDS[kind], label_selector=label_selector, metadata_only=True)
-        for each in self._server.objects(listed):
+        for each in self._server.objects(
+            Collected(), KINDS[kind], label_selector=label_selector, metadata_only=True
+        ):
             yield View(each).name
 
     def _collect(self, namespaces: Namespaces, pool: ThreadPoolExecutor) -> None:
@@ -120,7 +121,7 @@ class _Snapshot:
                 "podlogs",
                 pool,
                 partial(collect_logs, server, self._folder, options.log_kib * 1024),
-                lambda whole: map(logged_pod, namespaces.objects(Listed(KINDS["Pod"]), whole)),
+                lambda whole: map(logged_pod, namespaces.objects(whole, KINDS["Pod"])),
             )
 
     def _part(

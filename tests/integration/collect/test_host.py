@@ -121,19 +121,23 @@ class TestLogs:
         ("most", "expected"), [(6, b"two\n"), (4, b"two\n"), (3, b""), (8, b"one\ntwo\n")]
     )
     def test_a_large_log_begins_with_a_whole_line(
-        self, tmp_path: Path, most: int, expected: bytes
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int, expected: bytes
     ) -> None:
         host = copied(tmp_path / "host")
 
-        list(logs.newest(host, tmp_path, None, most_of_one=most))
+        monkeypatch.setattr(logs, "MOST_OF_ONE", most)
+        list(logs.newest(host, tmp_path, None))
 
         assert expected == gzip.decompress((tmp_path / "kern.log.gz").read_bytes())
 
-    def test_all_logs_together_are_limited(self, tmp_path: Path) -> None:
+    def test_all_logs_together_are_limited(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         host = copied(tmp_path / "host")
         (host / "var/log/syslog").write_text("three\n")
 
-        kept = list(logs.newest(host, tmp_path, None, most=1))
+        monkeypatch.setattr(logs, "MOST", 1)
+        kept = list(logs.newest(host, tmp_path, None))
 
         assert ["over the limit of all logs"] * 2 == [problem for _, problem in kept]
         assert b"" == gzip.decompress((tmp_path / "syslog.gz").read_bytes())

@@ -147,6 +147,21 @@ def test_the_program_may_stop_itself():
     stop.wake.close()
 
 
+def test_waiting_for_a_stop_ends_with_it_and_with_nothing_else(wake):
+    """As the link waits for a `threading.Event`: a wake for another reason is not its end."""
+    stop = lifecycle.Stop(wake)
+    begun = time.monotonic()
+    wake.wake()
+
+    assert not stop.wait(0.05)
+    assert time.monotonic() - begun >= 0.05
+    thread = threading.Thread(target=stop.request)
+    thread.start()
+    assert stop.wait()
+    assert stop.is_set()
+    thread.join()
+
+
 def test_a_wake_from_another_thread_ends_a_wait(wake):
     """Threads fill a mailbox and wake the loop."""
     thread = threading.Thread(target=wake.wake)

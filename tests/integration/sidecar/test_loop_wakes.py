@@ -45,7 +45,7 @@ class Scene:
             Inputs(
                 pod=self, result=Nothing(FileAbsent()), progress=Nothing(), file_events=self.events
             ),
-            JobCondition(JobInMemory("default", "job", "uid"), "default", "job", "Available"),
+            JobCondition(JobInMemory("default", "job"), "default", "job", "Available"),
             Options(
                 pod_name="pod",
                 policy=Policy(wait=ASLEEP, form=Form.NATIVE),

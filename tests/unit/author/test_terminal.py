@@ -38,7 +38,7 @@ def observation(state=None, file=None, progress=None):
 
 @pytest.fixture
 def job():
-    return JobInMemory("default", "try", "uid-of-the-job")
+    return JobInMemory("default", "try")
 
 
 @pytest.fixture

@@ -146,7 +146,7 @@ def test_a_client_that_waits_to_be_asked() -> None:
     """Curl does for larger bodies; without an answer it loses a second."""
     incoming = heard(post(b"", length(), "Expect: 100-continue"))
 
-    assert (True, False) == (incoming.expects, incoming.complete)
+    assert (True, None) == (incoming.expects, incoming.body)
     incoming.feed(BODY)
     assert (False, BODY) == (incoming.expects, incoming.body)
 

@@ -5,8 +5,7 @@ import json
 import pytest
 import yaml
 
-from reporter.common.kubernetes_yaml import split
-from reporter.common.yaml_scalar import LOADER
+from reporter.common.kubernetes_yaml import LOADER, split
 from reporter.inject.container import Wishes
 from reporter.inject.editing import read
 from reporter.inject.stream import injected, uninjected

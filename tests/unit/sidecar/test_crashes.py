@@ -26,16 +26,12 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """How long it would have waited before each new beginning; SIGTERM comes during the eighth."""
     found: list[float] = []
 
-    class Waiting:
-        def __init__(self, stop: Stop) -> None:
-            self._stop = stop
+    def wait(stop: Stop, timeout: float) -> None:
+        found.append(timeout)
+        if len(found) == 8:
+            stop.request()
 
-        def wait(self, timeout: float) -> None:
-            found.append(timeout)
-            if len(found) == 8:
-                self._stop.request()
-
-    monkeypatch.setattr(sidecar, "Ending", Waiting)
+    monkeypatch.setattr(Stop, "wait", wait)
     return found
 
 

@@ -31,7 +31,7 @@ class World:
         self.pod = make_pod(self.job, form=form)  # type: ignore[arg-type]
         clock = SimpleNamespace(monotonic=lambda: self.now, time=lambda: 1.9e9 + self.now)
         monkeypatch.setattr(misconfigured, "time", clock)
-        monkeypatch.setattr(misconfigured, "Ending", lambda _: self)
+        monkeypatch.setattr(self.stop, "wait", self.wait)
 
     def run(self) -> int:
         environ = {"JOB_NAME": "validate", "JOB_NAMESPACE": "default", "POD_NAME": "pod"}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from reporter.collect.host.compare import (
+from reporter.results.compare import (
     ABSENT,
     LARGEST,
     Difference,

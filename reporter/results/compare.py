@@ -8,7 +8,6 @@ from reporter.common.objects import json_object
 
 Facts = Mapping[str, Any]
 
-FILE: Final = "facts.json"
 LARGEST: Final = 4 * 1024 * 1024
 """Bytes of the file of a node."""
 ABSENT: Final = "absent"
