@@ -14,7 +14,6 @@ from reporter.aggregator.server.answers import Answer
 from reporter.aggregator.server.body import Body
 from reporter.aggregator.server.connection import Connection
 from reporter.aggregator.server.observer import Observer
-from reporter.aggregator.server.tls_protocol import peer_of
 from reporter.common.defaults import ADAPTER_RESULT
 from reporter.ledger import Store
 from reporter.run.names import Identity, identity_of
@@ -130,8 +129,7 @@ class WorkerApp:
     def _refused(self, request: web.BaseRequest, target: Target, why: str) -> Answer:
         identity = self._identity(request)
         whose = f"{identity.plugin}/{identity.node}" if identity else ""
-        peer = peer_of(request.transport) if request.transport else ""
-        self._observer.refused(target.subject, why, peer, whose)
+        self._observer.refused(target.subject, why, request.remote or "", whose)
         return answers.text(403, f"{target.subject} {why}")
 
 
