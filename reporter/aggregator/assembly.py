@@ -17,7 +17,7 @@ from reporter import __version__
 from reporter.aggregator import from_settings
 from reporter.aggregator.annotate import Annotator
 from reporter.aggregator.api import Listener, ResultFiles, Shown, StatusApp, WorkerApp
-from reporter.aggregator.certificates.run import LONGER, Authority
+from reporter.aggregator.certificates.run import Authority, validity
 from reporter.aggregator.certificates.tls import read_ca, stand_in_context, worker_context
 from reporter.aggregator.control import Control, Timing
 from reporter.aggregator.health import Health
@@ -38,7 +38,7 @@ from reporter.results.process import Judge
 from reporter.run.clock import RunClock
 from reporter.run.definition import definition_document
 from reporter.run.plan import Plan
-from reporter.run.spec import Launch, encode_launch, longest
+from reporter.run.spec import Launch, encode_launch
 
 if TYPE_CHECKING:
     from reporter.aggregator.tarball.upload import TarballUploader
@@ -146,13 +146,14 @@ class Assembly:
         Raises CertificateError, OSError, and SettingsError when nobody would get them.
         """
         chosen, names = self.chosen, from_settings.server_names(self.chosen)
-        tls, plan, now = self.layout.tls, self.plan, self.wall()
-        if self.launch is not None:
-            seconds = longest(plan, self.launch) + LONGER
-            authority = Authority.open_issuing(tls, plan, names, now=now, seconds=seconds)
-        else:
-            hand_out = from_settings.hand_out(chosen)
-            authority = Authority.open(tls, plan, names, now=now, hand_out=hand_out)
+        authority = Authority.open(
+            self.layout.tls,
+            self.plan,
+            names,
+            now=self.wall(),
+            seconds=validity(self.plan, self.launch),
+            hand_out=from_settings.hand_out(chosen) if self.launch is None else None,
+        )
         if authority.fresh:
             exported = [path for path in (chosen.export_certs, chosen.export_secrets) if path]
             self._log.info("Certificates created", names=names, exported=exported)
