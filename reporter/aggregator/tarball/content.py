@@ -83,18 +83,29 @@ class Folder(dict[str, "Folder | Content"]):
             folder = below
         return folder
 
-    def walk(self, top: str) -> Iterator[tuple[str, Content | None]]:
+    def walk(
+        self, top: str, *, files_first: bool = False
+    ) -> Iterator[tuple[str, "Content | None"]]:
         """Yield all that is in it, by name, with the content of files; paths begin with `top`."""
+
+        def entries(folder: Folder) -> Iterator[tuple[str, Folder | Content]]:
+            return iter(
+                sorted(
+                    folder.items(),
+                    key=lambda each: (files_first and isinstance(each[1], Folder), each[0]),
+                )
+            )
+
         # No more than one path for each level: there may be very many, and long.
-        levels = [(top, iter(sorted(self.items())))]
+        levels = [(top, entries(self))]
         while levels:
-            path, entries = levels[-1]
-            for name, below in entries:
+            path, left = levels[-1]
+            for name, below in left:
                 if isinstance(below, Content):
                     yield f"{path}{name}", below
                 else:
                     yield f"{path}{name}", None
-                    levels.append((f"{path}{name}/", iter(sorted(below.items()))))
+                    levels.append((f"{path}{name}/", entries(below)))
                     break
             else:
                 levels.pop()

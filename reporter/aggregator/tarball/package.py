@@ -124,7 +124,7 @@ class _Writer:
 
     def tree(self, top: str, folder: Folder, at: float) -> None:
         """Add all that is in a directory, at paths that begin with `top`."""
-        for path, content in folder.walk(top):
+        for path, content in folder.walk(top, files_first=True):
             if content is None:
                 self.directory(path, at)
             else:
