@@ -10,6 +10,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from itertools import islice
 from typing import IO, Any, Final, Self
 
@@ -71,11 +72,7 @@ class Summary:
         if self._plugin.nodes:
             self._write(out, Item(node, meta={"type": "node"}, counts=dict(_counts(record))), 0)
             _write(out, ["  items:\n"])
-        read, good = self._plugin.result_format, record.rank is Rank.RESULT
-        if good and read in PARSED and not _adapter(record, raw=False):
-            self._read(out, home, record)
-            return
-        for item in self._items(home, record, opened):
+        for item in self._items(out, home, record, opened):
             self._write(out, item)
 
     def files(self) -> Iterator[tuple[str, Content]]:
@@ -91,41 +88,47 @@ class Summary:
         if name in self._sources.definitions:
             yield DEFINITION, Content.of(_shown(self._sources.definitions[name]).encode())
 
-    def _items(self, home: str, record: Record, opened: Folder) -> Iterator[Item]:
+    def _items(self, out: IO[bytes], home: str, record: Record, opened: Folder) -> Iterator[Item]:
+        """Yield the items of an entry, but for those that are written as its reports are read."""
         plugin, path = self._plugin, f"{home}/{record.filename}"
         if record.rank is not Rank.RESULT:
             yield _error(home, record)
+        elif plugin.result_format in PARSED and not _adapter(record, raw=False):
+            found = self._read(out, home, record)
+            if not found.complete:
+                yield unread_item(record.filename, path, found.note)
         elif plugin.result_format == "raw" and not _adapter(record, raw=True):
-            names = (
+            files = (
                 name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
                 for name, content in opened.walk("")
                 if content is not None
             )
-            chosen = (
+            counting = (
                 name
-                for name in names
+                for name in files
                 if not record.archive or selects("raw", plugin.result_files, _base(name))
             )
-            for name in islice(chosen, _RAW_LISTED):
+            for name in islice(counting, _RAW_LISTED):
                 yield raw_item(_base(name), f"{home}/{name}")
         else:
             yield adapter_item(record.filename, path, record.verdict, record.reason, record.message)
 
-    def _read(self, out: IO[bytes], home: str, record: Record) -> None:
+    def _read(self, out: IO[bytes], home: str, record: Record) -> Judgement:
+        """Read a result once more; if that has no end, nothing of it is written."""
+        if record.reason == UNREAD:
+            return Judgement(note=USED_UP, complete=False)
         task = Task.of(self._plugin, record, home, depth=self._depth, counted=self._counted)
         begin = out.tell()
-        found = Judgement(note=USED_UP, complete=False)
-        if record.reason != UNREAD:
-            with self._sources.open_blob(record.blob) as body:
-                found = self._sources.judge.judge(
-                    task, body, out, budget=self._budget, digest=record.digest
-                )
-        end = out.seek(0, os.SEEK_END)
-        if not found.complete or end == begin:
+        with self._sources.open_blob(record.blob) as body:
+            found = self._sources.judge.judge(
+                task, body, out, budget=self._budget, digest=record.digest
+            )
+        if out.seek(0, os.SEEK_END) == begin:
+            return replace(found, complete=False)
+        if not found.complete:
             out.seek(begin)
             out.truncate()
-            path = f"{home}/{record.filename}"
-            self._write(out, unread_item(record.filename, path, found.note))
+        return found
 
     def _write(self, out: IO[bytes], item: Item, depth: int | None = None) -> None:
         _write(out, lines(item, self._depth if depth is None else depth, counted=self._counted))
