@@ -196,7 +196,12 @@ class Listener:
         """Give a connection its peer, which it hears of once that has proved who it is."""
         error: BaseException | None = None
         try:
-            tls = None if self._context is None else self._tls(connection, self._context, peer)
+            tls = None
+            if (context := self._context) is not None:
+                current = context() if callable(context) else context
+                left = max(peer.until - self._loop.time(), _LEAST)
+                tls = TlsProtocol(connection, current, self._buffer, handshake=left)
+                connection.widen = tls.widen
             transport, _ = await self._loop.connect_accepted_socket(
                 lambda: tls or connection, peer.socket
             )
@@ -212,21 +217,6 @@ class Listener:
             error = failure
         if error is not None:
             self._failed(reason_of(error), peer.address, str(error) or type(error).__name__)
-
-    def _tls(
-        self,
-        connection: Connection,
-        context: ssl.SSLContext | Callable[[], ssl.SSLContext],
-        peer: PendingPeer,
-    ) -> TlsProtocol:
-        protocol = TlsProtocol(
-            connection,
-            context() if callable(context) else context,
-            self._buffer,
-            handshake=max(peer.until - self._loop.time(), _LEAST),
-        )
-        connection.widen = protocol.widen
-        return protocol
 
 
 async def _until(true: Callable[[], bool], seconds: float) -> None:

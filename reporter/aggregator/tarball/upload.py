@@ -18,7 +18,7 @@ from contextlib import closing
 from dataclasses import replace
 from http.client import responses
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Any, Final
 
 from urllib3.util import SKIP_HEADER
 
@@ -151,7 +151,7 @@ class TarballUploader:
         if upload is None or upload.state is not UploadState.WAITING or upload.error:
             return
         if problem := too_large(snapshot.bytes):
-            await store.note_upload(replace(upload, error=problem, at=self._now()))
+            await self._note(store, upload, error=problem)
             self._log.warning("The upload may fail", host=upload.host, problem=problem)
 
     async def begin(self, store: Store, tar: Tar) -> None:
@@ -196,8 +196,7 @@ class TarballUploader:
             if error.for_good:
                 return await self._give_it_up(store, upload, str(error))
             return await self._again(store, upload, error, end)
-        done = replace(upload, state=UploadState.UPLOADED, error="", at=self._now())
-        await store.note_upload(done)
+        await self._note(store, upload, state=UploadState.UPLOADED, error="")
         self._log.info("Tarball uploaded", host=upload.host)
         return True
 
@@ -214,10 +213,11 @@ class TarballUploader:
             await asyncio.wait((work,))
             raise
 
+    async def _note(self, store: Store, upload: TarUpload, **changes: Any) -> None:
+        await store.note_upload(replace(upload, at=self._now(), **changes))
+
     async def _give_it_up(self, store: Store, upload: TarUpload, error: str) -> bool:
-        await store.note_upload(
-            replace(upload, state=UploadState.FAILED, error=error, at=self._now())
-        )
+        await self._note(store, upload, state=UploadState.FAILED, error=error)
         self._log.error(
             "Upload given up; the results remain on the aggregator", host=upload.host, error=error
         )
@@ -245,7 +245,7 @@ class TarballUploader:
         )
         self._next_try = self._clock() + delay
         if upload.error != str(error):
-            await store.note_upload(replace(upload, error=str(error), at=self._now()))
+            await self._note(store, upload, error=str(error))
         return False
 
     def _too_long(self, upload: TarUpload) -> str:
