@@ -402,13 +402,16 @@ async def test_peers_of_one_address_that_do_not_finish_their_handshake(tmp_path,
 @situation
 async def test_stalled_handshakes_make_room_for_a_neighbour(tmp_path):
     """Of their own address too, after a moment: workers behind one address share its fate."""
-    limits = {"HANDSHAKES": 4, "HANDSHAKES_PER_ADDRESS": 2}
+    limits = {"HANDSHAKE": 2 * HANG, "HANDSHAKES": 4, "HANDSHAKES_PER_ADDRESS": 2}
     async with serving(tmp_path, limits=limits) as scene, contextlib.AsyncExitStack() as stack:
-        for _ in range(6):
-            wire = await stack.enter_async_context(connected(scene.address, None))
+        stalled = [
+            await stack.enter_async_context(connected(scene.address, None)) for _ in range(6)
+        ]
+        for wire in stalled:
             await wire.send(STALL)
         async with asyncio.timeout(HANG):
             assert 200 == (await scene.ask("GET", HEALTH)).status
+            assert b"" == await stalled[0].rest()
 
 
 @situation
