@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from aiohttp import web
-from aiohttp.http import HttpVersion11
+from aiohttp.http import HttpVersion11, RawRequestMessage
 from aiohttp.http_exceptions import LineTooLong
 from aiohttp.streams import EMPTY_PAYLOAD, StreamReader
 
@@ -126,8 +126,7 @@ class Connection(RequestHandler):
         if self._request_count != count:
             self._look_at_new()
         elif self._head_size > limits.HEADER_BYTES + limits.REQUEST_LINE_BYTES:
-            too_large = Malformed(status=431, exc=LineTooLong(b""), message="head too large")
-            self._messages.append((too_large, EMPTY_PAYLOAD))
+            self._messages.append((_too_large(), EMPTY_PAYLOAD))
             self._refusing = True
             if self._waiter is not None and not self._waiter.done():
                 self._waiter.set_result(None)
@@ -147,15 +146,21 @@ class Connection(RequestHandler):
         self._keepalive_handle = self._loop.call_at(due, self._process_keepalive)
 
     def _look_at_new(self) -> None:
-        """Remember the newest body; after a head that is refused nothing counts."""
-        message, body = self._messages[-1]
-        self._head_size = 0
-        if not isinstance(message, Malformed):
-            self._body = body
+        """Check the size of heads that have just been parsed, and remember the newest body."""
+        messages, size, self._head_size = self._messages, self._head_size, 0
+        message, body = messages[-1]
+        if isinstance(message, Malformed):
+            self._refusing = True
+            if not self._body.is_eof():  # it would never end by itself
+                self._body.set_exception(web.RequestPayloadError(message.message))
             return
-        self._refusing = True
-        if not self._body.is_eof():  # it would never end by itself
-            self._body.set_exception(web.RequestPayloadError(message.message))
+        self._body = body
+        if size <= limits.HEADER_BYTES:
+            return
+        for index, (message, _) in enumerate(messages):
+            if not isinstance(message, Malformed) and _size(message) > limits.HEADER_BYTES:
+                messages[index] = (_too_large(), EMPTY_PAYLOAD)
+                self._refusing = True
 
     def hold_body(self, heard: Callable[[], None]) -> None:
         """Leave the body with its sender until `release_body`.
@@ -307,6 +312,16 @@ class Connection(RequestHandler):
         error = kw.get("exc_info")
         if isinstance(error, BaseException):
             self._listener.observer.unexpected("connection", error)
+
+
+def _size(message: RawRequestMessage) -> int:
+    """Return the bytes that all headers take on the wire."""
+    return sum(len(name) + len(value) + 4 for name, value in message.raw_headers)
+
+
+def _too_large() -> Malformed:
+    """Make what stands for a head beyond its limit."""
+    return Malformed(status=431, exc=LineTooLong(b""), message="head too large")
 
 
 def seconds_for(size: int) -> float:

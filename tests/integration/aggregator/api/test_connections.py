@@ -138,6 +138,7 @@ async def test_an_idle_connection_is_closed(tmp_path):
     [
         ("target", head("GET", "/" + "x" * 9000)),
         ("one header", head("GET", HEALTH, "X: " + "x" * 40_000)),
+        ("a little more", head("GET", HEALTH, *(f"X-{n}: {'x' * 900}" for n in range(38)))),
         ("headers together", head("GET", HEALTH, *(f"X-{n}: {'x' * 900}" for n in range(60)))),
         ("number", head("GET", HEALTH, *(f"X-{n}: x" for n in range(101)))),
         ("without an end", b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * 90 + b"Z: " + b"z" * 2_000_000),
