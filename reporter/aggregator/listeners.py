@@ -13,7 +13,7 @@ from pathlib import Path
 
 from reporter.aggregator import limits
 from reporter.aggregator.certificates.export import export_files, export_secrets
-from reporter.aggregator.certificates.run import LONGER, Authority, Issued
+from reporter.aggregator.certificates.run import Authority, Issued, validity
 from reporter.aggregator.certificates.tls import (
     StatusContext,
     read_ca,
@@ -24,7 +24,6 @@ from reporter.aggregator.context import Context
 from reporter.aggregator.server.listener import Handler, Listener
 from reporter.aggregator.settings import HostPort, Settings
 from reporter.errors import SettingsError
-from reporter.run.spec import longest
 
 _STATUS_KEEP_ALIVE = 10.0  # seconds; readers poll, or hold a stream
 
@@ -129,11 +128,10 @@ def authority_of(context: Context) -> Authority:
     """
     settings, names = context.settings, server_names(context.settings)
     tls, plan, now = context.layout.tls, context.plan, context.wall()
-    if context.launch is not None:
-        seconds = longest(plan, context.launch) + LONGER
-        authority = Authority.open_issuing(tls, plan, names, now=now, seconds=seconds)
-    else:
-        authority = Authority.open(tls, plan, names, now=now, hand_out=partial(_hand_out, settings))
+    hand_out = partial(_hand_out, settings) if context.launch is None else None
+    authority = Authority.open(
+        tls, plan, names, now=now, seconds=validity(plan, context.launch), hand_out=hand_out
+    )
     if authority.fresh:
         exported = [path for path in (settings.export_certs, settings.export_secrets) if path]
         context.log.info("Certificates created", names=names, exported=exported)

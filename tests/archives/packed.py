@@ -6,8 +6,8 @@ import tarfile
 import tempfile
 from pathlib import Path
 
+from reporter.aggregator.tarball.content import Sources
 from reporter.aggregator.tarball.package import package
-from reporter.aggregator.tarball.summary import Summaries
 from reporter.ledger.blobs import BlobStore
 from reporter.ledger.layout import Layout
 from reporter.results.process import Judge
@@ -19,21 +19,10 @@ def packed(layout: Layout, snapshot: Snapshot) -> dict[str, bytes]:
     """The content of every regular file that came, by name, from the rows and blobs of a run."""
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder, "now.tar.gz")
-        package(
-            snapshot,
-            target,
-            open_blob=BlobStore(layout).open,
-            podlogs=layout.podlogs,
-            unfinished=Path(folder),
-            stopping=lambda: False,
-            summaries=Summaries(
-                snapshot,
-                Judge(),
-                {},
-                BlobStore(layout).open,
-                Path(folder),
-            ),
+        sources = Sources(
+            BlobStore(layout).open, layout.podlogs, Path(folder), Judge(), lambda: None
         )
+        package(snapshot, target, sources)
         with tarfile.open(target) as tar:
             opened = ((member.name, tar.extractfile(member)) for member in tar)
             found = {name: file.read() for name, file in opened if file is not None}

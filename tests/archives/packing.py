@@ -12,8 +12,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import IO, Any
 
-from reporter.aggregator.tarball.package import package
-from reporter.aggregator.tarball.summary import Summaries
+from reporter.aggregator.tarball.content import Sources
+from reporter.aggregator.tarball.package import Interrupted, package
 from reporter.results.process import Judge
 from reporter.run.entry import Entry
 from reporter.run.plan import Key, Plan, Plugin
@@ -71,16 +71,15 @@ class Packing:
         entry = Entry(KEY, record, superseded)
         plan = Plan("run-1", (Plugin("e2e"),))
         snapshot = Snapshot(plan, 1, Phase.POST_PROCESSING, AT, {KEY: entry}, {}, {})
-        package(
-            snapshot,
-            self.target,
-            open_blob=self.open,
-            podlogs=self.podlogs,
-            unfinished=self.unfinished,
-            stopping=stopping,
-            taken_by=taken_by,
-            summaries=Summaries(snapshot, Judge(), definitions, self.open, self.unfinished),
+
+        def go_on() -> None:
+            if stopping():
+                raise Interrupted
+
+        sources = Sources(
+            self.open, self.podlogs, self.unfinished, Judge(), go_on, definitions, taken_by
         )
+        package(snapshot, self.target, sources)
         found: dict[str, bytes | None] = {}
         if not read:
             return found

@@ -10,7 +10,6 @@ import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from reporter.aggregator.certificates.run import Issued
@@ -32,15 +31,11 @@ def export_files(issued: Issued, directory: Path, *, url: str) -> None:
     `NAME.json` is what `WORKER_CONFIG_FILE` reads: all that a worker needs to reach `url`, which is
     left out where it is empty. Files of single nodes are `NAME@NODE.crt` and so on.
     """
-    _write_all(
-        directory,
-        {_file_name(key): pair for key, pair in issued.clients.items()},
-        issued.ca,
-        {
-            f"{_file_name(key)}.json": _worker_file(key, pair, issued.ca, url)
-            for key, pair in issued.clients.items()
-        },
-    )
+    files: dict[str, bytes] = {}
+    for key, pair in issued.clients.items():
+        files |= _pair(_file_name(key), pair)
+        files[f"{_file_name(key)}.json"] = _worker_file(key, pair, issued.ca, url)
+    _write_all(directory, files, issued.ca)
 
 
 def _worker_file(key: Key, pair: Pair, ca: bytes, url: str) -> bytes:
@@ -61,7 +56,8 @@ def export_status(issued: StatusIssued, directory: Path, *, address: str, now: f
 
     And `connection.json`, by which `status-ctl` finds `address` and is let in.
     """
-    _write_all(directory, {"server": issued.server, "client": issued.client}, issued.ca)
+    files = _pair("server", issued.server) | _pair("client", issued.client)
+    _write_all(directory, files, issued.ca)
     connection = ConnectionFile(
         address,
         now,
@@ -119,18 +115,14 @@ def _secret(
     }
 
 
-def _write_all(
-    directory: Path,
-    pairs: Mapping[str, Pair],
-    ca: bytes,
-    files: Mapping[str, bytes] = MappingProxyType({}),
-) -> None:
+def _pair(name: str, pair: Pair) -> dict[str, bytes]:
+    return {f"{name}.key": pair.key, f"{name}.crt": pair.certificate}
+
+
+def _write_all(directory: Path, files: Mapping[str, bytes], ca: bytes) -> None:
     private_directory(directory)
     # One that is there is of a start that was killed before it could keep what it made.
     (directory / "ca.pem").unlink(missing_ok=True)
-    for name, pair in pairs.items():
-        write_private(directory / f"{name}.key", pair.key)
-        write_private(directory / f"{name}.crt", pair.certificate)
     for name, data in files.items():
         write_private(directory / name, data)
     write_private(directory / "ca.pem", ca)

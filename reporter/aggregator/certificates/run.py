@@ -9,7 +9,7 @@ is in `issuing.py`; no contexts (`tls.py`) and no exported files (`export.py`) h
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self
@@ -32,7 +32,8 @@ from reporter.pki.issuing import (
     server_names,
 )
 from reporter.run.names import ANY_NODE, client_uri
-from reporter.run.plan import LONGEST_TIMEOUT, Key, Plan
+from reporter.run.plan import Key, Plan
+from reporter.run.spec import Launch, longest
 
 LONGER = 3600.0  # after the last timeout: retries, late results, the last answers
 NEAR_EXPIRY = 3600.0
@@ -52,16 +53,9 @@ class Issued:
     clients: Mapping[Key, Pair]
 
 
-def validity(plan: Plan) -> float:
-    """Return the seconds that the certificates of this run are good for.
-
-    Plugins of one order run side by side, orders one after the other; each may take its timeout.
-    """
-    longest: dict[int, int] = {}
-    for plugin in plan.plugins:
-        timeout = plan.timeout_of(plugin.name)
-        longest[plugin.order] = max(longest.get(plugin.order, 0), timeout)
-    return min(sum(longest.values()) or plan.timeout_seconds, LONGEST_TIMEOUT) + LONGER
+def validity(plan: Plan, launch: Launch | None = None) -> float:
+    """Return the seconds that the certificates of this run are good for."""
+    return longest(plan, launch) + LONGER
 
 
 def issue_run(plan: Plan, names: Sequence[str], *, now: float) -> Issued:
@@ -69,19 +63,21 @@ def issue_run(plan: Plan, names: Sequence[str], *, now: float) -> Issued:
 
     `now` is Unix time. Raises CertificateError for names that no certificate can hold.
     """
+    return _issued(Issuer.new(_ca_name(plan.run), now, validity(plan)), plan, names)
+
+
+def _issued(issuer: Issuer, plan: Plan, names: Sequence[str], *, clients: bool = True) -> Issued:
     subjects = server_names(names)
-    authority = Issuer.new(_ca_name(plan.run), now, validity(plan))
+    server = issuer.issue("status-aggregator", subjects, ExtendedKeyUsageOID.SERVER_AUTH)
+    keys = _clients(plan) if clients else ()
     return Issued(
-        run=plan.run,
-        ca=authority.pem,
-        server=authority.issue("status-aggregator", subjects, ExtendedKeyUsageOID.SERVER_AUTH),
-        clients={key: _client(authority, plan.run, key) for key in _clients(plan)},
+        plan.run, issuer.pem, server, {key: _client(issuer, plan.run, key) for key in keys}
     )
 
 
-def _client(authority: Issuer, run: str, key: Key) -> Pair:
+def _client(issuer: Issuer, run: str, key: Key) -> Pair:
     names = [x509.DNSName(key.plugin), x509.UniformResourceIdentifier(client_uri(run, *key))]
-    return authority.issue(key.plugin, names, ExtendedKeyUsageOID.CLIENT_AUTH)
+    return issuer.issue(key.plugin, names, ExtendedKeyUsageOID.CLIENT_AUTH)
 
 
 @dataclass
@@ -96,7 +92,7 @@ class Authority:
     server: Pair
     expires_at: float
     """Unix time."""
-    fresh: bool
+    fresh: bool = False
     uncovered: tuple[str, ...] = ()
     issuer: Issuer | None = field(default=None, repr=False)
     """Where clients are made as they are needed, until `forget_key`."""
@@ -107,40 +103,6 @@ class Authority:
         if self.issuer is None:
             raise CertificateError("the key of the run's certificate authority is not kept")
         return _client(self.issuer, run, key)
-
-    @classmethod
-    def open_issuing(
-        cls, directory: Path, plan: Plan, names: Sequence[str], *, now: float, seconds: float
-    ) -> Self:
-        """Do what `open` does, for a run whose clients are made as they are needed.
-
-        The certificates are good for so many `seconds`. Nothing is handed out, and the CA's key is
-        kept until `forget_key`.
-        """
-        subjects = server_names(names)
-        path = directory / _CA_KEY
-        if not (directory / _FILE).exists():
-            issuer = Issuer.new(_ca_name(plan.run), now, seconds)
-            server = issuer.issue("status-aggregator", subjects, ExtendedKeyUsageOID.SERVER_AUTH)
-            private_directory(directory)
-            # First: without the other file, which makes it a restart, this one means nothing.
-            write_private(path, issuer.key)
-            write_private(directory / _FILE, server.key + server.certificate + issuer.pem)
-            return cls(issuer.pem, server, now + seconds, fresh=True, issuer=issuer, key_file=path)
-        kept = cls.open(directory, plan, names, now=now, hand_out=lambda _: None)
-        try:
-            key = serialization.load_pem_private_key(path.read_bytes(), None)
-        except FileNotFoundError:
-            return kept  # it is forgotten
-        except OSError as error:
-            raise CertificateError(f"{path}: {error.strerror}") from None
-        except (ValueError, TypeError, UnsupportedAlgorithm):
-            raise CertificateError(f"{path}: not the original key") from None
-        certificate = x509.load_pem_x509_certificate(kept.ca)
-        if certificate.public_key() != key.public_key():
-            raise CertificateError(f"{path}: not the key of this run's certificate authority")
-        assert isinstance(key, ec.EllipticCurvePrivateKey)
-        return replace(kept, issuer=Issuer(certificate, key), key_file=path)
 
     def forget_key(self) -> None:
         """Remove the CA's key, so that nobody can add a client. Raises OSError."""
@@ -156,35 +118,60 @@ class Authority:
         names: Sequence[str],
         *,
         now: float,
-        hand_out: Callable[[Issued], None],
+        seconds: float,
+        hand_out: Callable[[Issued], None] | None = None,
     ) -> Self:
         """Read the certificates kept in `directory`; at the first start make and keep them.
 
-        `hand_out` gets what was made and exports it, before anything is kept: a start that is
-        killed in between is a first start again. Raises CertificateError when a kept file is
-        unreadable, broken or of another run or a name cannot be one, and OSError as `hand_out` and
-        the disk do.
+        They are good for so many `seconds`. `hand_out` gets what was made and exports it, before
+        anything is kept: a start that is killed in between is a first start again. Without it,
+        clients are made as they are needed, and the CA's key is kept until `forget_key`. Raises
+        CertificateError when a kept file is unreadable, broken or of another run or a name cannot
+        be one, and OSError as `hand_out` and the disk do.
         """
         server_names(names)
-        path = directory / _FILE
-        try:
-            kept = path.read_bytes()
-        except FileNotFoundError:
-            issued = issue_run(plan, names, now=now)
-            hand_out(issued)
+        path, key_file = directory / _FILE, directory / _CA_KEY
+        fresh = not path.exists()
+        if fresh:
+            issuer = Issuer.new(_ca_name(plan.run), now, seconds)
+            issued = _issued(issuer, plan, names, clients=hand_out is not None)
+            if hand_out is not None:
+                hand_out(issued)
             private_directory(directory)
+            if hand_out is None:
+                # First: without the other file, which makes it a restart, this one means nothing.
+                write_private(key_file, issuer.key)
             # One file, so that it is there as a whole or not at all.
             write_private(path, issued.server.key + issued.server.certificate + issued.ca)
-            return cls(issued.ca, issued.server, _expiry(issued), fresh=True)
+        try:
+            held = cls._restored(path.read_bytes(), plan, names)
         except OSError as error:
             raise CertificateError(f"{path}: {error.strerror}") from None
-        try:
-            return cls._restored(kept, plan, names)
         except ValueError as error:
             raise CertificateError(
                 f"{path}: {error}; restore the original file, or delete the run and start a new "
                 "one (if you deployed the aggregator yourself: with an empty state directory)"
             ) from None
+        held.fresh = fresh
+        if hand_out is None:
+            held._restore_issuer(key_file)
+        return held
+
+    def _restore_issuer(self, key_file: Path) -> None:
+        """Read the CA's key, unless it is forgotten."""
+        try:
+            key = serialization.load_pem_private_key(key_file.read_bytes(), None)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise CertificateError(f"{key_file}: {error.strerror}") from None
+        except (ValueError, TypeError, UnsupportedAlgorithm):
+            raise CertificateError(f"{key_file}: not the original key") from None
+        certificate = x509.load_pem_x509_certificate(self.ca)
+        if certificate.public_key() != key.public_key():
+            raise CertificateError(f"{key_file}: not the key of this run's certificate authority")
+        assert isinstance(key, ec.EllipticCurvePrivateKey)
+        self.issuer, self.key_file = Issuer(certificate, key), key_file
 
     @classmethod
     def _restored(cls, kept: bytes, plan: Plan, names: Sequence[str]) -> Self:
@@ -211,7 +198,6 @@ class Authority:
             ca=certificate_pem(ca),
             server=Pair(certificate_pem(server), key_pem(key)),
             expires_at=min(c.not_valid_after_utc.timestamp() for c in certificates),
-            fresh=False,
             uncovered=tuple(name for name in names if general_name(name) not in held),
         )
 
@@ -241,7 +227,3 @@ def _ca_name(run: str) -> str:
     if len(name) <= _MAX_COMMON_NAME:
         return name
     return f"{_CA}{hashlib.sha256(run.encode()).hexdigest()[:40]}"
-
-
-def _expiry(issued: Issued) -> float:
-    return x509.load_pem_x509_certificate(issued.ca).not_valid_after_utc.timestamp()

@@ -20,10 +20,8 @@ def worker_context(ca: bytes, server: Pair) -> ssl.SSLContext:
 
     Raises CertificateError when one of them cannot be used.
     """
-    context = _server_context()
     try:
-        with as_file(server.certificate + server.key) as path:
-            context.load_cert_chain(path, password=_no_password)
+        context = _context_of(server)
         context.load_verify_locations(cadata=ca.decode("ascii"))
     except (ssl.SSLError, ValueError) as error:
         raise CertificateError(
@@ -106,15 +104,15 @@ class StatusContext:
         return self._context
 
     def _stamps(self) -> list[tuple[int, int, int] | None]:
-        stamps: list[tuple[int, int, int] | None] = []
-        for path in filter(None, self._paths):
-            try:
-                found = path.stat()  # through the links by which the kubelet swaps a Secret
-            except OSError:
-                stamps.append(None)
-            else:
-                stamps.append((found.st_ino, found.st_mtime_ns, found.st_size))
-        return stamps
+        return [_stamp(path) for path in self._paths if path is not None]
+
+
+def _stamp(path: Path) -> tuple[int, int, int] | None:
+    try:
+        found = path.stat()  # through the links by which the kubelet swaps a Secret
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_size
 
 
 def stand_in_context(now: float) -> ssl.SSLContext:
@@ -122,7 +120,10 @@ def stand_in_context(now: float) -> ssl.SSLContext:
 
     No client's certificate is asked for, so nobody from elsewhere can read anything.
     """
-    server = issue_status(["localhost"], now=now, seconds=_LONG).server
+    return _context_of(issue_status(["localhost"], now=now, seconds=_LONG).server)
+
+
+def _context_of(server: Pair) -> ssl.SSLContext:
     context = _server_context()
     with as_file(server.certificate + server.key) as path:
         context.load_cert_chain(path, password=_no_password)

@@ -45,7 +45,6 @@ class Answer(web.StreamResponse):
             lines.append(f"Content-Length: {len(body)}")
         self._bytes = "\r\n".join(lines).encode("latin-1")
         self._content, self._given, self._keep_alive = body, tuple(headers), not close
-        self._closing: Answer | None = None
 
     @property
     def content(self) -> bytes:
@@ -56,9 +55,7 @@ class Answer(web.StreamResponse):
         """Return the answer that also ends the connection."""
         if not self._keep_alive:
             return self
-        if self._closing is None:
-            self._closing = Answer(self.status, self._content, self._given, close=True)
-        return self._closing
+        return Answer(self.status, self._content, self._given, close=True)
 
     def head(self, *, close: bool) -> bytes:
         """Return everything before the body; `close` announces the end of the connection."""

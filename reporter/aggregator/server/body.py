@@ -35,10 +35,7 @@ class Body:
         self._connection, self._loop = connection, asyncio.get_running_loop()
         self._heard, self._told, self._late = heard, 0.0, _never
         self._left_until = -inf
-        self._waiting_since: float | None = None
-        self._waited = 0.0
-        self._received = 0
-        self._watch: asyncio.TimerHandle | None = None
+        self._waited, self._received = 0.0, 0
 
     @property
     def left(self) -> bool:
@@ -70,46 +67,36 @@ class Body:
             self._connection.widen()
         if waited:
             self._left_until = self._loop.time() + _IN_FLIGHT
-        try:
-            yield self
-        finally:
-            if self._watch is not None:
-                self._watch.cancel()
+        self._welcome()
+        yield self
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> bytes:
-        if self._watch is None:
-            self._begin()
-        since = self._waiting_since = self._loop.time()
+        since = self._loop.time()
         try:
-            piece = await self._content.readany()
-        except UploadEnded:
-            self._connection.do_not_linger()  # the rest is not worth the usual patience
-            raise
+            piece = await self._piece(since)
         except (OSError, RuntimeError, web.RequestPayloadError) as error:
-            self._connection.do_not_linger()
             if self._loop.time() < self._left_until:
-                raise UploadEnded(UploadOutcome.LEFT) from error
-            raise UploadEnded(UploadOutcome.CUT, "upload cut off") from error
-        self._waiting_since = None
+                raise self._ended(UploadOutcome.LEFT) from error
+            raise self._ended(UploadOutcome.CUT, "upload cut off") from error
         now = self._loop.time()
         self._waited += now - since
         if not piece:
             raise StopAsyncIteration
+        if self._received and self._late() >= 0:
+            raise self._stalled()
         self._received += len(piece)
-        if self._slow():
-            self._connection.do_not_linger()
-            raise _stalled()
+        least = limits.UPLOAD_RATE * self._waited
+        if self._waited > limits.UPLOAD_RATE_AFTER and self._received < least:
+            raise self._stalled()
         if now - self._told >= _TELL_EVERY:
             self._told = now
             self._heard()
         return piece
 
-    def _begin(self) -> None:
-        first = min(limits.BODY_SILENCE, max(-self._late(), 0.0))
-        self._watch = self._loop.call_later(first, self._look)
+    def _welcome(self) -> None:
         request, transport = self._request, self._request.transport
         if (
             transport is not None
@@ -119,23 +106,21 @@ class Body:
         ):
             transport.write(CONTINUE)
 
-    def _look(self) -> None:
-        """See whether the peer has been silent for too long; one timer per body, not per piece."""
-        silence, since = limits.BODY_SILENCE, self._waiting_since
-        now = self._loop.time()
-        if since is not None and now >= since + silence:
-            self._content.set_exception(_stalled())
-            return
-        if (left := -self._late()) <= 0:
-            self._content.set_exception(_stalled())
-            return
-        look = min((now if since is None else since) + silence, now + left)
-        self._watch = self._loop.call_at(look, self._look)
+    async def _piece(self, since: float) -> bytes:
+        while True:
+            left = min(since + limits.BODY_SILENCE - self._loop.time(), -self._late())
+            try:
+                async with asyncio.timeout(left) as patience:
+                    return await self._content.readany()
+            except TimeoutError:
+                if not patience.expired():  # but the network's
+                    raise
+            if self._loop.time() >= since + limits.BODY_SILENCE or self._late() >= 0:
+                raise self._stalled()
 
-    def _slow(self) -> bool:
-        least = limits.UPLOAD_RATE * self._waited
-        return self._waited > limits.UPLOAD_RATE_AFTER and self._received < least
+    def _stalled(self) -> UploadEnded:
+        return self._ended(UploadOutcome.STALLED, "upload stalled")
 
-
-def _stalled() -> UploadEnded:
-    return UploadEnded(UploadOutcome.STALLED, "upload stalled")
+    def _ended(self, outcome: UploadOutcome, reason: str = "") -> UploadEnded:
+        self._connection.do_not_linger()  # the rest is not worth the usual patience
+        return UploadEnded(outcome, reason)

@@ -10,20 +10,25 @@ import contextlib
 import select
 import socket
 from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from aiohttp import web
-from aiohttp.http import HttpVersion11
+from aiohttp.http import HttpVersion11, RawRequestMessage
+from aiohttp.http_exceptions import LineTooLong
 from aiohttp.streams import EMPTY_PAYLOAD, StreamReader
+
+# What aiohttp queues of heads that its parser refuses, so that answers keep their order.
 from aiohttp.web_protocol import RequestHandler
+from aiohttp.web_protocol import _ErrInfo as Malformed
 
 from reporter.aggregator import limits
-from reporter.aggregator.server import answers, heads
+from reporter.aggregator.server import answers
 from reporter.aggregator.server.answers import Answer
-from reporter.aggregator.server.observer import Observer
 from reporter.run.names import Identity
 
-SENDER_LOOK = 5.0  # seconds between looks at the sender of a body that waits
+if TYPE_CHECKING:
+    from reporter.aggregator.server.listener import Listener
+
 BODY_BUFFER = 64 * 1024  # a body that nobody reads is held back at twice this
 # A peer's end is behind the body that it has sent: only poll tells of it. Linux has a word for it.
 _HUNG_UP = getattr(select, "POLLRDHUP", 0) | select.POLLHUP | select.POLLERR
@@ -34,42 +39,27 @@ _QUIET = 0.5  # a peer that sends nothing for so long has seen its answer
 class Connection(RequestHandler):
     """The server's side of one connection.
 
-    It is kept for `keep_alive` seconds between two requests. Every `sender_look` seconds it checks
-    that the sender of a body that has to wait is still there. `identity` is for the handler to
-    remember its peer; `widen` prepares for a long body.
+    `identity` is for the handler to remember its peer; `widen` prepares for a long body.
     """
 
     __slots__ = (
         "_answered",
         "_body",
-        "_crowded",
         "_dropped",
         "_gone",
         "_head_size",
         "_held",
-        "_lost",
-        "_observer",
+        "_listener",
         "_refusing",
-        "_sender_look",
         "identity",
         "widen",
     )
 
-    def __init__(
-        self,
-        server: web.Server,
-        loop: asyncio.AbstractEventLoop,
-        *,
-        keep_alive: float,
-        sender_look: float,
-        observer: Observer,
-        crowded: Callable[["Connection"], bool],
-        lost: Callable[["Connection"], None],
-    ) -> None:
+    def __init__(self, listener: "Listener") -> None:
         super().__init__(
-            server,
-            loop=loop,
-            keepalive_timeout=keep_alive,
+            listener.server,
+            loop=asyncio.get_running_loop(),
+            keepalive_timeout=listener.keep_alive,
             access_log=None,  # type: ignore[arg-type]  # its documented way to have none
             max_line_size=limits.REQUEST_LINE_BYTES,
             max_field_size=limits.HEADER_BYTES,
@@ -80,10 +70,9 @@ class Connection(RequestHandler):
         )
         self.identity: Identity | None = None
         self.widen: Callable[[], None] = lambda: None  # only TLS has a buffer of its own
-        self._sender_look, self._observer = sender_look, observer
-        self._crowded, self._lost = crowded, lost
+        self._listener = listener
         self._body: StreamReader = EMPTY_PAYLOAD  # of the newest request
-        self._answered = False
+        self._answered: StreamReader | None = None  # the body of the last request that was
         self._head_size = 0
         self._refusing = False
         self._dropped = 0
@@ -105,19 +94,20 @@ class Connection(RequestHandler):
     # Incoming data.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Start the clock of the first head."""
+        """Start the clock of the first head, and tell the listener."""
         super().connection_made(transport)
         self._head_due()
+        self._listener.entered(self, transport)
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """Tell the listener, and wake whoever waits for the rest of a body."""
         super().connection_lost(exc)
-        self._lost(self)
+        self._listener.left(self)
         if self._gone is not None and not self._gone.done():
             self._gone.set_result(None)
         if self._body.is_eof():
             return
-        if self._answered:
+        if self._answered is self._body:
             self._body.feed_eof()  # it was only being thrown away
         elif self._body.exception() is None:
             self._body.set_exception(exc or ConnectionResetError("connection lost"))
@@ -136,7 +126,7 @@ class Connection(RequestHandler):
         if self._request_count != count:
             self._look_at_new()
         elif self._head_size > limits.HEADER_BYTES + limits.REQUEST_LINE_BYTES:
-            self._messages.append((heads.too_large(), EMPTY_PAYLOAD))
+            self._messages.append((_too_large(), EMPTY_PAYLOAD))
             self._refusing = True
             if self._waiter is not None and not self._waiter.done():
                 self._waiter.set_result(None)
@@ -158,17 +148,18 @@ class Connection(RequestHandler):
     def _look_at_new(self) -> None:
         """Check the size of heads that have just been parsed, and remember the newest body."""
         messages, size, self._head_size = self._messages, self._head_size, 0
-        if isinstance(messages[-1][0], heads.Malformed):
+        message, body = messages[-1]
+        if isinstance(message, Malformed):
             self._refusing = True
             if not self._body.is_eof():  # it would never end by itself
-                self._body.set_exception(web.RequestPayloadError(messages[-1][0].message))
+                self._body.set_exception(web.RequestPayloadError(message.message))
             return
-        self._body = messages[-1][1]
+        self._body = body
         if size <= limits.HEADER_BYTES:
             return
         for index, (message, _) in enumerate(messages):
-            if heads.size(message) > limits.HEADER_BYTES:
-                messages[index] = (heads.too_large(), EMPTY_PAYLOAD)
+            if not isinstance(message, Malformed) and _size(message) > limits.HEADER_BYTES:
+                messages[index] = (_too_large(), EMPTY_PAYLOAD)
                 self._refusing = True
 
     def hold_body(self, heard: Callable[[], None]) -> None:
@@ -177,7 +168,7 @@ class Connection(RequestHandler):
         `heard` is called now and then while the sender is there. When it leaves, so do we.
         """
         self._pause_reading_for_buffer()
-        self._held = self._loop.call_later(self._sender_look, self._look_at_sender, heard)
+        self._held = self._loop.call_later(limits.SENDER_LOOK, self._look_at_sender, heard)
 
     def release_body(self) -> None:
         """Read the body again."""
@@ -192,7 +183,7 @@ class Connection(RequestHandler):
                 self.transport.abort()
             return
         heard()
-        self._held = self._loop.call_later(self._sender_look, self._look_at_sender, heard)
+        self._held = self._loop.call_later(limits.SENDER_LOOK, self._look_at_sender, heard)
 
     @property
     def left(self) -> bool:
@@ -214,7 +205,7 @@ class Connection(RequestHandler):
         self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
     ) -> tuple[web.StreamResponse, bool]:
         """Send an answer, with the end of the connection announced where it is due."""
-        self._answered = True
+        self._answered = request.content
         if self._upgraded or not isinstance(resp, Answer):
             return await super().finish_response(request, resp, start_time)
         close = (
@@ -222,7 +213,7 @@ class Connection(RequestHandler):
             or not request.keep_alive
             or not request.content.is_eof()
             or request.version < HttpVersion11
-            or self._crowded(self)
+            or self._listener.crowded(self)
         )
         # aiohttp remembers what it gets here until the next answer: not a body of megabytes.
         sent = answers.EMPTY.closing() if close else answers.EMPTY
@@ -275,10 +266,6 @@ class Connection(RequestHandler):
             self._gone = self._loop.create_future()
         return self._gone
 
-    def begin(self) -> None:
-        """Note that a request is about to be handled."""
-        self._answered = False
-
     def handle_error(
         self,
         request: web.BaseRequest,
@@ -288,17 +275,19 @@ class Connection(RequestHandler):
     ) -> web.StreamResponse:
         """Answer for a handler that failed."""
         if exc is not None:
-            self._observer.unexpected("request", exc)
-        self._observer.request("other", status, 0.0, 0)
+            self._listener.observer.unexpected("request", exc)
+        self._listener.observer.request("other", status, 0.0, 0)
         return Answer(status, close=True)
 
     def _make_error_handler(
-        self, err_info: heads.Malformed
+        self, err_info: Malformed
     ) -> Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]:
-        status = heads.status_of(err_info)
+        # The parser tells too many headers from one that is malformed only by its words.
+        large = isinstance(err_info.exc, LineTooLong) or "Too many" in err_info.message
+        status = 431 if large else 400
 
         async def refuse(_: web.BaseRequest) -> web.StreamResponse:
-            self._observer.request("other", status, 0.0, 0)
+            self._listener.observer.request("other", status, 0.0, 0)
             return Answer(status, close=True)
 
         return refuse
@@ -322,7 +311,17 @@ class Connection(RequestHandler):
         """Tell the observer instead of a logger."""
         error = kw.get("exc_info")
         if isinstance(error, BaseException):
-            self._observer.unexpected("connection", error)
+            self._listener.observer.unexpected("connection", error)
+
+
+def _size(message: RawRequestMessage) -> int:
+    """Return the bytes that all headers take on the wire."""
+    return sum(len(name) + len(value) + 4 for name, value in message.raw_headers)
+
+
+def _too_large() -> Malformed:
+    """Make what stands for a head beyond its limit."""
+    return Malformed(status=431, exc=LineTooLong(b""), message="head too large")
 
 
 def seconds_for(size: int) -> float:

@@ -9,35 +9,21 @@ import socket
 import ssl
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from functools import partial
-from typing import Any
 
 from aiohttp import web
-from aiohttp.abc import AbstractStreamWriter
-from aiohttp.http import RawRequestMessage
-from aiohttp.streams import StreamReader
-from aiohttp.web_protocol import RequestHandler
 
 from reporter.aggregator import limits
-from reporter.aggregator.server.connection import SENDER_LOOK, Connection
+from reporter.aggregator.server.connection import Connection
 from reporter.aggregator.server.observer import Observer
-from reporter.aggregator.server.peers import (
-    HANDSHAKES,
-    HANDSHAKES_PER_ADDRESS,
-    Beginning,
-    ConnectionLimits,
-    Handshakes,
-    PendingPeer,
-)
-from reporter.aggregator.server.tls_protocol import RECEIVE, TlsProtocol
+from reporter.aggregator.server.peers import ConnectionLimits, Handshakes, PendingPeer
+from reporter.aggregator.server.tls_protocol import RECEIVE, TlsProtocol, reason_of
 from reporter.common.dialing import outlive_silence
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 _AT_ONCE = 64  # taken per turn of the loop, so that a rush leaves time for others
 _PAUSE = 0.5  # seconds before the next try when the system gives no more sockets
-_CLOSE_NOTIFY = 5.0  # a peer's time to confirm the end of TLS
-_GOING = 1.0  # the same, when we go
+_GOING = 1.0  # a peer's time to confirm the end of TLS when we go
 _LEAST = 0.1  # seconds for the handshake of a peer whose turn comes late
 
 
@@ -45,14 +31,13 @@ class Listener:
     """One address that is listened on: plain HTTP, or HTTPS with `ssl_context`.
 
     A function is asked for the context of each new connection: its certificate may have changed.
+    To be made where the loop runs that it is for.
 
     It always takes connections, so that nobody who says nothing stands before others in the
-    system's queue. Which of them go on is decided by `handshakes` and `connection_limits`.
+    system's queue. Which of them go on is decided by `Handshakes` and `ConnectionLimits`.
 
     Above `connections` each answer closes its connection; one that is kept may be idle for
-    `keep_alive` seconds. Beside those, `handshakes` peers shake hands at one time,
-    `handshakes_per_address` of one address while others want to, and `waiting_handshakes` peers
-    wait for their turn.
+    `keep_alive` seconds. Beside those, `waiting_handshakes` peers wait for their turn.
     """
 
     def __init__(
@@ -66,36 +51,20 @@ class Listener:
         keep_alive: float,
         waiting_handshakes: int,
         observer: Observer,
-        handshakes: int = HANDSHAKES,
-        handshakes_per_address: int = HANDSHAKES_PER_ADDRESS,
-        sender_look: float = SENDER_LOOK,
     ) -> None:
-        self._handler, self._context, self._address = handler, ssl_context, (host, port)
-        self._observer = observer
+        self.keep_alive, self.observer = keep_alive, observer
+        self.server = web.Server(handler)
+        self._context, self._address = ssl_context, (host, port)
+        self._loop = asyncio.get_running_loop()
         self._socket: socket.socket | None = None
-        self._server: web.Server | None = None
         self._buffer = bytearray(RECEIVE)
-        self._open: dict[asyncio.BaseProtocol, asyncio.Transport | None] = {}
-        self._entering: dict[asyncio.BaseProtocol, PendingPeer] = {}
-        self._limited = ConnectionLimits(connections, handshakes)
-        self._make_connection = partial(
-            Connection,
-            keep_alive=keep_alive,
-            sender_look=sender_look,
-            observer=observer,
-            crowded=self._crowded,
-            lost=self._lost,
+        # All that have begun their handshake, by what the system knows of them, once it does.
+        self._open: dict[Connection, asyncio.Transport | None] = {}
+        self._entering: dict[Connection, PendingPeer] = {}
+        self._limits = ConnectionLimits(connections)
+        self._handshakes = Handshakes(
+            self._begin, self._limits.room, self._failed, waiting_handshakes
         )
-        self._make_handshakes = partial(
-            Handshakes,
-            most=handshakes,
-            share=handshakes_per_address,
-            waiting=waiting_handshakes,
-            seconds=limits.HANDSHAKE,
-        )
-        self._handshakes: Handshakes | None = None
-        self._starting: set[asyncio.Task[Any]] = set()
-        self._reading = False
         self._closing = False
 
     @property
@@ -106,7 +75,7 @@ class Listener:
     @property
     def full_seconds(self) -> float:
         """For how long in all there was no place for somebody who wanted to be heard."""
-        return self._handshakes.full_seconds if self._handshakes is not None else 0.0
+        return self._handshakes.full_seconds
 
     @property
     def listening(self) -> bool:
@@ -120,9 +89,10 @@ class Listener:
 
     async def start(self) -> tuple[str, int]:
         """Listen, and return the address with the port that was given. Raises `OSError`."""
-        loop = asyncio.get_running_loop()
         host, port = self._address
-        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        found = await self._loop.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
         family, _, _, _, address = found[0]
         self._socket = socket.create_server(
             (address[0], address[1]),
@@ -131,10 +101,6 @@ class Listener:
             dualstack_ipv6=address[0] == "::" and socket.has_dualstack_ipv6(),
         )
         self._socket.setblocking(False)
-        self._handshakes = self._make_handshakes(
-            self._begin, lambda: self._limited.room(len(self._entering)), self._sent_away
-        )
-        self._server = web.Server(self._handler, request_factory=_begun)
         self._resume()
         bound = self._socket.getsockname()
         return bound[0], bound[1]
@@ -146,46 +112,51 @@ class Listener:
             self._pause()
             self._socket.close()
             self._socket = None
-        if self._handshakes is not None:
-            self._handshakes.close()
-        if self._server is not None:
-            # Not `pre_shutdown`: it makes those with a request deaf to the rest of its body.
-            for connection in self._kept():
-                if not connection.at_work:
-                    connection.force_close()
-            await _until(lambda: not any(each.at_work for each in self._kept()), grace)
-            self._server.pre_shutdown()
-            await self._server.shutdown(_GOING)
-        await self._gone()
+        self._handshakes.close()
+        # Not `pre_shutdown`: it makes those with a request deaf to the rest of its body.
+        for connection in list(self._open):
+            if connection.transport is not None and not connection.at_work:
+                connection.force_close()
+        await _until(lambda: not any(each.at_work for each in self._open), grace)
+        self.server.pre_shutdown()
+        await self.server.shutdown(_GOING)
+        await _until(lambda: not self._open, _GOING)
         for transport in self._open.values():
             if transport is not None:
                 transport.abort()
-        await self._gone()
-
-    def _kept(self) -> list[Connection]:
-        found = self._server.connections if self._server is not None else []
-        return [each for each in found if isinstance(each, Connection)]
-
-    async def _gone(self) -> None:
         await _until(lambda: not self._open, _GOING)
 
-    def _crowded(self, connection: Connection) -> bool:
-        return self._closing or self._limited.crowded(connection)
+    def entered(self, connection: Connection, transport: asyncio.BaseTransport) -> None:
+        """Let a peer in that has proved who it is."""
+        if (peer := self._entering.pop(connection, None)) is not None:
+            certificate = transport.get_extra_info("peercert") or {}
+            serial = str(certificate.get("serialNumber", ""))
+            self._limits.enter(connection, (peer.address, serial))
+            self._handshakes.leave(peer)
 
-    def _sent_away(self, reason: str, peer: str, text: str) -> None:
+    def left(self, connection: Connection) -> None:
+        """Let somebody else in for a connection that is lost."""
+        self._open.pop(connection, None)
+        self._limits.leave(connection)
+        if not self._closing:
+            self._handshakes.admit()
+
+    def crowded(self, connection: Connection) -> bool:
+        """Say whether a connection is to end with its next answer."""
+        return self._closing or self._limits.crowded(connection)
+
+    def _failed(self, reason: str, peer: str, text: str) -> None:
         if self._context is not None:
-            self._observer.tls_failure(reason, peer, text)
+            self.observer.tls_failure(reason, peer, text)
 
     def _resume(self) -> None:
-        if self._socket is not None and not self._reading:
-            asyncio.get_running_loop().add_reader(self._socket, self._accept)
-            self._reading = True
+        if self._socket is not None:
+            self._loop.add_reader(self._socket, self._accept)
 
     def _pause(self) -> None:
-        if self._socket is not None and self._reading:
-            with suppress(OSError, ValueError):  # closed under us
-                asyncio.get_running_loop().remove_reader(self._socket)
-            self._reading = False
+        assert self._socket is not None
+        with suppress(OSError, ValueError):  # closed under us
+            self._loop.remove_reader(self._socket)
 
     def _accept(self) -> None:
         assert self._socket is not None
@@ -196,92 +167,56 @@ class Listener:
                 return
             except OSError as error:
                 self._pause()
-                self._observer.unexpected("accept", error)
+                self.observer.unexpected("accept", error)
                 if error.errno != errno.EBADF:  # closed under us, which `listening` shows
-                    asyncio.get_running_loop().call_later(_PAUSE, self._resume)
+                    self._loop.call_later(_PAUSE, self._resume)
                 return
             accepted.setblocking(False)
             with suppress(OSError):  # gone already
                 outlive_silence(accepted)
-            assert self._handshakes is not None
             self._handshakes.wait_for_turn(accepted, str(address[0]))
 
-    def _begin(self, peer: PendingPeer) -> Beginning:
-        accepted, beginning = peer.socket, Beginning()
-        protocol = self._protocol(peer)
-        self._open[protocol] = None
-        self._entering[protocol] = peer
-        loop = asyncio.get_running_loop()
-        task = loop.create_task(loop.connect_accepted_socket(lambda: protocol, accepted))
-        self._starting.add(task)
+    def _begin(self, peer: PendingPeer) -> asyncio.Task[None]:
+        connection = Connection(self)
+        self._open[connection] = None
+        self._entering[connection] = peer
+        task = self._loop.create_task(self._shake_hands(connection, peer))
 
-        def begun(task: "asyncio.Task[tuple[asyncio.Transport, Any]]") -> None:
-            self._starting.discard(task)
-            if task.cancelled() or task.exception() is not None:
-                accepted.close()
-                self._lost(protocol)
-            elif protocol in self._open:
-                self._open[protocol] = task.result()[0]
-                beginning.has(task.result()[0])
-                if self._context is None:
-                    assert isinstance(protocol, Connection)
-                    self._enters(protocol, protocol, (peer.address, ""))
+        def through(_: object) -> None:
+            """The task may have been cancelled before it began."""
+            if self._entering.pop(connection, None) is not None:
+                if self._open.pop(connection) is None:
+                    peer.socket.close()
+                self._handshakes.leave(peer)
 
-        task.add_done_callback(begun)
-        return beginning
+        task.add_done_callback(through)
+        return task
 
-    def _enters(
-        self, protocol: asyncio.BaseProtocol, app: Connection, who: tuple[str, str]
-    ) -> None:
-        """Let a peer in that has proved who it is."""
-        if (peer := self._entering.pop(protocol, None)) is not None:
-            self._limited.enter(app, who)
-            assert self._handshakes is not None
-            self._handshakes.leave(peer)
-
-    def _protocol(self, peer: PendingPeer) -> asyncio.Protocol | asyncio.BufferedProtocol:
-        assert self._server is not None
-        app = self._make_connection(self._server, asyncio.get_running_loop())
-        if self._context is None:
-            return app
-        left = peer.until - asyncio.get_running_loop().time()
-        protocol = TlsProtocol(
-            app,
-            self._context() if callable(self._context) else self._context,
-            self._buffer,
-            handshake=max(left, _LEAST),
-            shutdown=_CLOSE_NOTIFY,
-            failed=self._observer.tls_failure,
-            shaken=lambda serial: self._enters(protocol, app, (peer.address, serial)),
-            lost=self._lost,
-        )
-        app.widen = protocol.widen
-        return protocol
-
-    def _lost(self, protocol: asyncio.BaseProtocol) -> None:
-        self._open.pop(protocol, None)
-        assert self._handshakes is not None
-        if (peer := self._entering.pop(protocol, None)) is not None:
-            self._handshakes.leave(peer)
-            return
-        if isinstance(protocol, Connection):
-            self._limited.leave(protocol)
-        if not self._closing:
-            self._handshakes.admit()
-
-
-def _begun(
-    message: RawRequestMessage,
-    payload: StreamReader,
-    connection: RequestHandler,
-    writer: AbstractStreamWriter,
-    task: "asyncio.Task[None]",
-) -> web.BaseRequest:
-    """Make a request, as aiohttp does, and have its connection know."""
-    assert isinstance(connection, Connection)
-    connection.begin()
-    loop = asyncio.get_running_loop()
-    return web.BaseRequest(message, payload, connection, writer, task, loop)
+    async def _shake_hands(self, connection: Connection, peer: PendingPeer) -> None:
+        """Give a connection its peer, which it hears of once that has proved who it is."""
+        error: BaseException | None = None
+        try:
+            tls = None
+            if (context := self._context) is not None:
+                current = context() if callable(context) else context
+                left = max(peer.until - self._loop.time(), _LEAST)
+                tls = TlsProtocol(connection, current, self._buffer, handshake=left)
+                connection.widen = tls.widen
+            transport, _ = await self._loop.connect_accepted_socket(
+                lambda: tls or connection, peer.socket
+            )
+            if connection in self._open:
+                self._open[connection] = transport
+            if tls is not None:
+                error = await tls.shaken
+        except asyncio.CancelledError:
+            if (begun := self._open.get(connection)) is not None:
+                begun.abort()
+            raise
+        except Exception as failure:
+            error = failure
+        if error is not None:
+            self._failed(reason_of(error), peer.address, str(error) or type(error).__name__)
 
 
 async def _until(true: Callable[[], bool], seconds: float) -> None:

@@ -1,29 +1,24 @@
 """What follows the last result: the tarball, and the end of everything it is made from."""
 
 import asyncio
+import contextlib
 import errno
+import hashlib
 import json
 import shutil
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import astuple
+from datetime import UTC, datetime
+from itertools import count
 from types import MappingProxyType
-from typing import Any
+from typing import IO, Any
 
 from reporter.aggregator.intake import Intake
-from reporter.aggregator.tarball.content import BodyDamaged
-from reporter.aggregator.tarball.package import (
-    BodiesLost,
-    Interrupted,
-    PackageFailed,
-    measure,
-    package,
-    package_names,
-    sync_name,
-)
-from reporter.aggregator.tarball.summary import Summaries
-from reporter.common.private_file import write_private
+from reporter.aggregator.tarball.content import PIECE, BodyDamaged, Sources
+from reporter.aggregator.tarball.package import BodiesLost, Interrupted, PackageFailed, package
+from reporter.common.private_file import sync_directory, write_private
 from reporter.ledger.blobs import BlobStore, Step, no_step
 from reporter.ledger.layout import Layout
 from reporter.results.process import Judge, JudgingStopped
@@ -86,7 +81,14 @@ class Finish:
             except BodyDamaged as error:
                 raise self._without_damaged(snapshot, str(error)) from error
         # Who put it there may have been killed before its name was durable.
-        sync_name(self._layout.output / tar.name, self._step)
+        try:
+            self._step("package sync directory")
+            sync_directory(self._layout.output)
+        except OSError:
+            # A second fsync may say nothing of what the first one failed at: it is made again.
+            with contextlib.suppress(OSError):
+                (self._layout.output / tar.name).unlink()
+            raise
         return tar
 
     def _noted(self) -> Tar | None:
@@ -97,31 +99,28 @@ class Finish:
         try:
             tar = Tar(*json.loads(self._layout.tarball.read_bytes()))
             with (self._layout.output / tar.name).open("rb") as file:
-                there = measure(file, self._stopping.is_set)
+                there = measure(file, self._go_on)
         except (FileNotFoundError, ValueError, TypeError):
             return None
         return tar if there == (tar.sha256, tar.size) else None
 
     def _made(self, snapshot: Snapshot) -> Tar:
-        layout, open_blob = self._layout, self._blobs.open
+        layout = self._layout
         new = layout.unfinished / "new.tar.gz"
         self._log_written()
+        sources = Sources(
+            self._blobs.open,
+            layout.podlogs,
+            layout.unfinished,
+            self._judge,
+            self._go_on,
+            self._definitions,
+            self._taken_by,
+            layout.run_log,
+        )
         try:
-            digest, size = package(
-                snapshot,
-                new,
-                open_blob=open_blob,
-                podlogs=layout.podlogs,
-                unfinished=layout.unfinished,
-                stopping=self._stopping.is_set,
-                step=self._step,
-                summaries=Summaries(
-                    snapshot, self._judge, self._definitions, open_blob, layout.unfinished
-                ),
-                taken_by=self._taken_by,
-                run_log=layout.run_log,
-            )
-            names = package_names(snapshot.plan.run, snapshot.started_at)
+            digest, size = package(snapshot, new, sources, self._step)
+            names = _names(snapshot.plan.run, snapshot.started_at)
             name = next(name for name in names if not (layout.output / name).exists())
             tar = Tar(name, rfc3339(self._wall()), digest, size)
             write_private(layout.tarball, json.dumps(astuple(tar)).encode())
@@ -151,7 +150,7 @@ class Finish:
     def _sound(self, record: Record) -> bool:
         try:
             with self._blobs.open(record.blob) as body:
-                found, _ = measure(body, self._stopping.is_set)
+                found, _ = measure(body, self._go_on)
             return found == record.digest
         except OSError as error:
             # EIO: a file system with checksums of its own says so where another gives wrong bytes.
@@ -165,7 +164,28 @@ class Finish:
             await self._intake.clear()
             await asyncio.to_thread(shutil.rmtree, self._layout.podlogs, ignore_errors=True)
 
+    def _go_on(self) -> None:
+        if self._stopping.is_set():
+            raise Interrupted("stopped while the results were packed")
+
     def stop(self) -> None:
         """Give up a tarball in the making: the next process makes it."""
         self._stopping.set()
         self._judge.stop()
+
+
+def measure(file: IO[bytes], go_on: Callable[[], None]) -> tuple[str, int]:
+    """Return the SHA-256 of what is in a file, in hexadecimal, and its size. Raises OSError."""
+    found, size = hashlib.sha256(), 0
+    while data := file.read(4 * PIECE):
+        go_on()
+        found.update(data)
+        size += len(data)
+    return found.hexdigest(), size
+
+
+def _names(run: str, started_at: float) -> Iterator[str]:
+    """Yield the names that the tarball of a run may have, the first one unless that is taken."""
+    name = f"{datetime.fromtimestamp(started_at, UTC):%Y%m%d%H%M}_sonobuoy_{run}"
+    yield f"{name}.tar.gz"
+    yield from (f"{name}-{number}.tar.gz" for number in count(2))

@@ -127,7 +127,7 @@ class World:
         now = RunClock(time.monotonic, lambda: time.time() - self.set_back)
         self.store = Store(self.folder / "run.db", now=now)
         await self.store.open_run(self.plan, now=time.time())
-        self.authority = Authority.open_issuing(
+        self.authority = Authority.open(
             self.folder / "tls", self.plan, ["r1"], now=time.time(), seconds=3600
         )
         real = connect(self.fake)

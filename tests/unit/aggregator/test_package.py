@@ -166,6 +166,18 @@ def test_logs_that_cannot_be_read(tmp_path: Path) -> None:
     assert packing.nothing_is_left()
 
 
+def test_directories_as_deep_as_a_path_may_be(tmp_path: Path) -> None:
+    """Far deeper than calls may be within calls: it is packed, and its file is listed."""
+    path = b"/".join([b"d"] * 2_000) + b"/f"
+    packing = Packing(tmp_path, body := tgz(gnu_name(path), file(b"x", b"1")))
+    found = packing.make(archive(body))
+    listed = found["plugins/e2e/sonobuoy_results.yaml"]
+
+    assert b"1" == found[f"plugins/e2e/results/global/{path.decode()}"]
+    assert listed is not None
+    assert b"results/global/" + path in listed
+
+
 def test_memory_does_not_grow_with_the_content(tmp_path: Path) -> None:
     """Nor with the number of long paths at one place."""
     long = b"/".join([b"d" * 200] * 19)

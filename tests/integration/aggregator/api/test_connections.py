@@ -138,6 +138,7 @@ async def test_an_idle_connection_is_closed(tmp_path):
     [
         ("target", head("GET", "/" + "x" * 9000)),
         ("one header", head("GET", HEALTH, "X: " + "x" * 40_000)),
+        ("a little more", head("GET", HEALTH, *(f"X-{n}: {'x' * 900}" for n in range(38)))),
         ("headers together", head("GET", HEALTH, *(f"X-{n}: {'x' * 900}" for n in range(60)))),
         ("number", head("GET", HEALTH, *(f"X-{n}: x" for n in range(101)))),
         ("without an end", b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * 90 + b"Z: " + b"z" * 2_000_000),
@@ -337,7 +338,7 @@ async def test_one_peer_keeps_a_quarter(tmp_path):
 @situation
 async def test_idle_connections_of_one_peer_in_a_full_house(tmp_path):
     """They give way to others, whoever has asked nothing first; requests at work stay."""
-    house = {"connections": 4, "handshakes": 1}
+    house = {"connections": 4, "limits": {"HANDSHAKES": 1}}
     async with serving(tmp_path, **house) as scene, contextlib.AsyncExitStack() as stack:
         busy = await stack.enter_async_context(scene.connect())
         await busy.send(head("PUT", RESULT[E2E], "Content-Length: 4"), b"ha")
@@ -356,7 +357,7 @@ async def test_idle_connections_of_one_peer_in_a_full_house(tmp_path):
 @situation
 async def test_a_house_full_of_requests_at_work(tmp_path):
     """Who comes then waits for a place, which is nobody's silence, and is served after."""
-    house = {"connections": 1, "handshakes": 1}
+    house = {"connections": 1, "limits": {"HANDSHAKES": 1}}
     async with (
         serving(tmp_path, **house) as scene,
         scene.connect(certs.authority().pair("a", "e2e")) as one,
@@ -383,7 +384,8 @@ async def test_a_house_full_of_requests_at_work(tmp_path):
 @situation
 async def test_peers_of_one_address_that_do_not_finish_their_handshake(tmp_path, spoken):
     """More of them than may wait: whoever comes from elsewhere is served at once."""
-    house = {"handshakes": 8, "handshakes_per_address": 2, "waiting_handshakes": 16}
+    limits = {"HANDSHAKES": 8, "HANDSHAKES_PER_ADDRESS": 2}
+    house = {"waiting_handshakes": 16, "limits": limits}
     async with serving(tmp_path, **house) as scene, contextlib.AsyncExitStack() as stack:
         for _ in range(60):
             wire = await stack.enter_async_context(
@@ -401,21 +403,23 @@ async def test_peers_of_one_address_that_do_not_finish_their_handshake(tmp_path,
 @situation
 async def test_stalled_handshakes_make_room_for_a_neighbour(tmp_path):
     """Of their own address too, after a moment: workers behind one address share its fate."""
-    house = {"handshakes": 4, "handshakes_per_address": 2}
-    async with serving(tmp_path, **house) as scene, contextlib.AsyncExitStack() as stack:
-        for _ in range(6):
-            wire = await stack.enter_async_context(connected(scene.address, None))
+    limits = {"HANDSHAKE": 2 * HANG, "HANDSHAKES": 4, "HANDSHAKES_PER_ADDRESS": 2}
+    async with serving(tmp_path, limits=limits) as scene, contextlib.AsyncExitStack() as stack:
+        stalled = [
+            await stack.enter_async_context(connected(scene.address, None)) for _ in range(6)
+        ]
+        for wire in stalled:
             await wire.send(STALL)
         async with asyncio.timeout(HANG):
             assert 200 == (await scene.ask("GET", HEALTH)).status
+            assert b"" == await stalled[0].rest()
 
 
 @situation
 async def test_a_crowd_from_one_address(tmp_path):
     """A run's workers behind one address come back all at once: each has its turn."""
-    limits = {"HANDSHAKE": HANG}
-    house = {"handshakes": 4, "handshakes_per_address": 2, "limits": limits}
-    async with serving(tmp_path, **house) as scene:
+    limits = {"HANDSHAKE": HANG, "HANDSHAKES": 4, "HANDSHAKES_PER_ADDRESS": 2}
+    async with serving(tmp_path, limits=limits) as scene:
         replies = await asyncio.gather(*(scene.ask("GET", HEALTH) for _ in range(100)))
 
         assert {200} == {reply.status for reply in replies}

@@ -10,6 +10,7 @@ from reporter.run.record import Cause
 from tests.aggregators import run_certificates as certs
 from tests.integration.aggregator.api.scene import (
     E2E,
+    HEALTH,
     NODE1,
     NODE2,
     RESULT,
@@ -17,7 +18,7 @@ from tests.integration.aggregator.api.scene import (
     serving,
     situation,
 )
-from tests.integration.aggregator.api.wire import Reply, chunks, head
+from tests.integration.aggregator.api.wire import Reply, chunks, head, request
 
 
 @situation
@@ -172,14 +173,21 @@ async def test_a_retry_does_not_wait_for_its_predecessor(tmp_path):
         assert {"plugins/e2e/results/global/result": b"whole"} == scene.files()
 
 
+@pytest.mark.parametrize("before", [b"", request("GET", HEALTH)], ids=["at first", "later"])
 @situation
-async def test_a_cut_upload_is_retried(tmp_path):
-    """A17: the connection is cut in the middle; the entry waits for the next try, which counts."""
+async def test_a_cut_upload_is_retried(tmp_path, before):
+    """A17: the connection is cut in the middle; the entry waits for the next try, which counts.
+
+    What was answered on that connection before makes no difference.
+    """
     async with serving(tmp_path) as scene:
         async with scene.connect() as wire:
+            if before:
+                await wire.send(before)
+                assert 200 == (await wire.reply()).status
             await wire.send(head("PUT", RESULT[E2E], "Transfer-Encoding: chunked"), b"5\r\nhal")
             await scene.holds(wire)
-        await scene.seen.until(lambda: scene.seen.requests)
+        await scene.seen.until(lambda: ("results", 400) in scene.seen.requests)
         retrying = scene.entry(E2E).retrying
         reply = await scene.put(E2E, b"whole")
 

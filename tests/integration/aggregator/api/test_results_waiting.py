@@ -81,7 +81,8 @@ async def test_more_than_four_that_wait_for_one_key(tmp_path):
 @situation
 async def test_a_sender_that_leaves_while_it_waits(tmp_path, look, size):
     """What has come of its body is not read: no try has failed, and its place is free."""
-    async with serving(tmp_path, limits=ONE, sender_look=look) as scene, scene.connect() as busy:
+    limits = {**ONE, "SENDER_LOOK": look}
+    async with serving(tmp_path, limits=limits) as scene, scene.connect() as busy:
         await busy.send(head("PUT", RESULT[E2E], "Content-Length: 4"), b"ha")
         await scene.holds(busy)
         async with scene.connect(certs.client("sysd")) as leaver:

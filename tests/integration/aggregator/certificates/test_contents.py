@@ -135,7 +135,6 @@ def test_keys_are_one_block_of_the_old_form(issued: Issued) -> None:
         ((Plugin("a", timeout_seconds=60),), 21_600, 60),
         ((Plugin("a"), Plugin("b", order=1, timeout_seconds=400)), 100, 500),
         ((Plugin("a", order=1, timeout_seconds=400), Plugin("b", order=1)), 100, 400),
-        ((), 100, 100),
     ],
     ids=[
         "the plan's",
@@ -143,7 +142,6 @@ def test_keys_are_one_block_of_the_old_form(issued: Issued) -> None:
         "a shorter one",
         "two orders, one after the other",
         "one order, side by side",
-        "no plugins",
     ],
 )
 def test_they_are_valid_as_long_as_the_run_may_take(

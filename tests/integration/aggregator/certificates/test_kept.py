@@ -43,7 +43,9 @@ def open_run(
     now: float | None = None,
 ) -> Authority:
     at = time.time() if now is None else now
-    return Authority.open(state / "tls", plan, names, now=at, hand_out=hand_out)
+    return Authority.open(
+        state / "tls", plan, names, now=at, seconds=validity(plan), hand_out=hand_out
+    )
 
 
 def test_a_restart_keeps_everything_and_hands_out_nothing(tmp_path: Path) -> None:

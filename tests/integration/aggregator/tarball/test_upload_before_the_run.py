@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from reporter.aggregator.tarball.object_store import UploadFailed
+from reporter.aggregator.tarball.upload import UploadFailed
 from reporter.errors import SettingsError
 from tests.aggregators.bucket import SIGNATURE, Bucket
 from tests.certificates import SERVER, Authority
