@@ -36,8 +36,7 @@ _OMITTED_IF_EMPTY: Final = {"signal", "limit", "stopped", "error", "stderr"}
 _STDERR: Final = 4096  # bytes that are kept
 _PAUSE: Final = 0.2  # seconds until a stop is noticed
 _PATIENCE: Final = 2.0  # seconds; a process stuck in the kernel cannot be waited for
-_OWNER_READS: Final = 0o600
-_OWNER_ENTERS: Final = 0o700
+_OWNER_NEEDS: Final = {stat.S_IFDIR: 0o700, stat.S_IFREG: 0o600}
 
 
 class Output(NamedTuple):
@@ -204,7 +203,7 @@ def run_all(
             except OSError as error:
                 record.error = f"cannot be started: {os.strerror(error.errno or 0)}"
             else:
-                _wait(process, record, stop, began + limits.seconds, out, most)
+                _wait(process, record, stop, end=began + limits.seconds, out=out, most=most)
             record.stderr = os.pread(stderr.fileno(), _STDERR, 0).decode(errors="replace")
         record.seconds = time.monotonic() - began
         _count(record, out, before, most, limits)
@@ -248,6 +247,7 @@ def _wait(
     process: "subprocess.Popen[bytes]",
     record: GathererRecord,
     stop: Stop,
+    *,
     end: float,
     out: Path,
     most: Output,
@@ -314,11 +314,7 @@ def measure(directory: Path, most: Output | None = None) -> Output:
 def _let_owner_read(directory: Path) -> None:
     """No archive can be made of a directory that cannot be entered."""
     for path, found in _entries(directory):
-        needed = 0
-        if stat.S_ISDIR(found.st_mode):
-            needed = _OWNER_ENTERS
-        elif stat.S_ISREG(found.st_mode):
-            needed = _OWNER_READS
+        needed = _OWNER_NEEDS.get(stat.S_IFMT(found.st_mode), 0)
         if found.st_mode & needed != needed:
             with suppress(OSError):
                 Path(path).chmod(stat.S_IMODE(found.st_mode) | needed)
