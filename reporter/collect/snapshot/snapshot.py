@@ -84,7 +84,7 @@ class _Snapshot:
         if options.namespaces:
             index.namespaces = options.namespaces
         elif options.namespace_selector:
-            # Whether they are of one moment is not told: what is collected there is not, either.
+            # The index has no place to say whether they are of one moment.
             names = self._names(Collected(), "Namespace", options.namespace_selector)
             index.namespaces = sorted(names)
         namespaces = Namespaces(server, index.namespaces, options.namespaces)
