@@ -118,8 +118,7 @@ def run(options: argparse.Namespace) -> int:
         return USAGE
     for warning in settings.warnings:
         tell(warning)
-    with contextlib.ExitStack() as stack:
-        return _try(command, options, settings, stack)
+    return _try(command, options, settings)
 
 
 def choose(environ: Mapping[str, str], timeout: int | None) -> Settings:
@@ -137,80 +136,75 @@ def choose(environ: Mapping[str, str], timeout: int | None) -> Settings:
     return Settings(*(getattr(loaded, name) for name in Settings._fields))
 
 
-def _try(
-    command: list[str],
-    options: argparse.Namespace,
-    settings: Settings,
-    stack: contextlib.ExitStack,
-) -> int:
-    """Do all that `run` says; what has to be undone in the end goes on the stack."""
-    stop, cgroup = install(), _memory_cgroup(options.memory)
-    if cgroup is not None:
-        stack.callback(cgroup.remove)
-    folder = tempfile.TemporaryDirectory(prefix="status-ctl-", ignore_cleanup_errors=True)
-    # Resolved: the reporter follows no link on the way to its files.
-    directory = Path(stack.enter_context(folder)).resolve()
-    result, progress = directory / "adapter-result.json", directory / "progress.json"
-    # Without a cgroup a hungry command must not take the whole machine down.
-    child = Child(stop, cgroup, data_limit=options.memory if cgroup is None else None)
-    stack.callback(child.close)
-    _handle_signals(stop, child)
-    timeline = Timeline(sys.stdout, colour=wants_colour(sys.stdout, refused=options.no_color))
-    job = JobInMemory(NAMESPACE, JOB)
-    sink = JobCondition(job, NAMESPACE, JOB, settings.condition_type)
-    events = DirectoryWatch.open([result, progress])
-    wait = float(settings.max_wait_time_seconds)
-    end = time.monotonic() + wait
-    child.start(
-        command, {**os.environ, "RESULTS_PATH": str(result), "PROGRESS_PATH": str(progress)}
-    )
-    loop = Loop(
-        Inputs(
-            pod=child,
-            result=ResultFile(result, others=[progress], details=settings.report_details),
-            progress=ProgressFile(
-                progress, lambda cause: timeline.remark(f"progress file ignored: {cause}")
-            ),
-            file_events=events,
-        ),
-        sink,
-        Options(
-            pod_name=POD,
-            policy=Policy(
-                wait=wait,
-                result_required=settings.result_required,
-                at_exit=settings.result_trust == "at-exit",
-                form=Form.NATIVE,
-            ),
-            report_running=settings.report_running,
-            poll_interval=settings.poll_interval,
-        ),
-        # In the native form the reporter is stopped when the adapter is dead; until then a stop is
-        # the deletion of the Pod, which the child shows.
-        stop=Stop(stop.wake),
-        telemetry=timeline,
-    )
-    loop.run()
-    # A result is not the end: what the adapter does until then may contradict it.
-    child.end_at(end)
-    loop.idle(_end_was_seen)
-    note = sink.standing.note if sink.standing is not None else None
-    if note is not None and note.amended:
-        timeline.remark(
-            "a result arrived after the timeout, as the annotation shows (`late`)"
-            if note.row == Row.TIMEOUT
-            else "that contradicts the result, as the annotation shows (`after`)"
+def _try(command: list[str], options: argparse.Namespace, settings: Settings) -> int:
+    with contextlib.ExitStack() as stack:
+        stop, cgroup = install(), _memory_cgroup(options.memory)
+        if cgroup is not None:
+            stack.callback(cgroup.remove)
+        folder = tempfile.TemporaryDirectory(prefix="status-ctl-", ignore_cleanup_errors=True)
+        # Resolved: the reporter follows no link on the way to its files.
+        directory = Path(stack.enter_context(folder)).resolve()
+        result, progress = directory / "adapter-result.json", directory / "progress.json"
+        # Without a cgroup a hungry command must not take the whole machine down.
+        child = Child(stop, cgroup, data_limit=options.memory if cgroup is None else None)
+        stack.callback(child.close)
+        _handle_signals(stop, child)
+        timeline = Timeline(sys.stdout, colour=wants_colour(sys.stdout, refused=options.no_color))
+        job = JobInMemory(NAMESPACE, JOB)
+        sink = JobCondition(job, NAMESPACE, JOB, settings.condition_type)
+        events = DirectoryWatch.open([result, progress])
+        wait = float(settings.max_wait_time_seconds)
+        end = time.monotonic() + wait
+        child.start(
+            command, {**os.environ, "RESULTS_PATH": str(result), "PROGRESS_PATH": str(progress)}
         )
-    for remark in _faults(result):
-        timeline.remark(f"result file: {remark}")
-    for part in ("apiVersion", "kind", "status", "metadata"):
-        # The condition is what people look for; the annotation would hide it.
-        sys.stdout.write(to_yaml({part: job.shown[part]}))
-    if stop.signal is not None:
-        return 128 + stop.signal
-    if sink.standing is None or note is None or note.row != Row.RESULT:
-        return OWN_VERDICT
-    return GOOD if sink.standing.status == TRUE else FAILED
+        loop = Loop(
+            Inputs(
+                pod=child,
+                result=ResultFile(result, others=[progress], details=settings.report_details),
+                progress=ProgressFile(
+                    progress, lambda cause: timeline.remark(f"progress file ignored: {cause}")
+                ),
+                file_events=events,
+            ),
+            sink,
+            Options(
+                pod_name=POD,
+                policy=Policy(
+                    wait=wait,
+                    result_required=settings.result_required,
+                    at_exit=settings.result_trust == "at-exit",
+                    form=Form.NATIVE,
+                ),
+                report_running=settings.report_running,
+                poll_interval=settings.poll_interval,
+            ),
+            # In the native form the reporter is stopped when the adapter is dead; until then a stop
+            # is the deletion of the Pod, which the child shows.
+            stop=Stop(stop.wake),
+            telemetry=timeline,
+        )
+        loop.run()
+        # A result is not the end: what the adapter does until then may contradict it.
+        child.end_at(end)
+        loop.idle(_end_was_seen)
+        note = sink.standing.note if sink.standing is not None else None
+        if note is not None and note.amended:
+            timeline.remark(
+                "a result arrived after the timeout, as the annotation shows (`late`)"
+                if note.row == Row.TIMEOUT
+                else "that contradicts the result, as the annotation shows (`after`)"
+            )
+        for remark in _faults(result):
+            timeline.remark(f"result file: {remark}")
+        for part in ("apiVersion", "kind", "status", "metadata"):
+            # The condition is what people look for; the annotation would hide it.
+            sys.stdout.write(to_yaml({part: job.shown[part]}))
+        if stop.signal is not None:
+            return 128 + stop.signal
+        if sink.standing is None or note is None or note.row != Row.RESULT:
+            return OWN_VERDICT
+        return GOOD if sink.standing.status == TRUE else FAILED
 
 
 def _faults(result: Path) -> Iterator[str]:

@@ -36,8 +36,7 @@ _OMITTED_IF_EMPTY: Final = {"signal", "limit", "stopped", "error", "stderr"}
 _STDERR: Final = 4096  # bytes that are kept
 _PAUSE: Final = 0.2  # seconds until a stop is noticed
 _PATIENCE: Final = 2.0  # seconds; a process stuck in the kernel cannot be waited for
-_OWNER_READS: Final = 0o600
-_OWNER_ENTERS: Final = 0o700
+_OWNER_NEEDS: Final = {stat.S_IFDIR: 0o700, stat.S_IFREG: 0o600}
 
 
 class Output(NamedTuple):
@@ -204,7 +203,7 @@ def run_all(
             except OSError as error:
                 record.error = f"cannot be started: {os.strerror(error.errno or 0)}"
             else:
-                _wait(process, record, stop, began + limits.seconds)
+                _wait(process, record, stop, end=began + limits.seconds, out=out, most=most)
             record.stderr = os.pread(stderr.fileno(), _STDERR, 0).decode(errors="replace")
         record.seconds = time.monotonic() - began
         _count(record, out, before, most, limits)
@@ -245,16 +244,25 @@ def _files_up_to(size: int) -> Iterator[None]:
 
 
 def _wait(
-    process: "subprocess.Popen[bytes]", record: GathererRecord, stop: Stop, end: float
+    process: "subprocess.Popen[bytes]",
+    record: GathererRecord,
+    stop: Stop,
+    *,
+    end: float,
+    out: Path,
+    most: Output,
 ) -> None:
-    """Let it end by itself until `end` or a stop; note how it did, and end its group."""
+    """Let it end by itself until `end`, a stop or a limit; note how it did, and end its group."""
+    took = 0.0
     while not (record.stopped or record.limit):
+        pause = max(_PAUSE, 9 * took)  # many files take long to count
         with suppress(subprocess.TimeoutExpired):
-            process.wait(max(0.0, min(_PAUSE, end - time.monotonic())))
+            process.wait(max(0.0, min(pause, end - time.monotonic())))
             break
-        record.stopped = stop.requested
-        if not record.stopped and time.monotonic() >= end:
-            record.limit = "seconds"
+        record.stopped, began = stop.requested, time.monotonic()
+        if not record.stopped:
+            record.limit = "seconds" if began >= end else measure(out, most).over(most)
+        took = time.monotonic() - began
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     try:
@@ -280,8 +288,9 @@ def _count(
         stdout = out / record.name / STDOUT
         if not stdout.stat().st_size:
             stdout.unlink()
+    _let_owner_read(out)
     found = measure(out)
-    if limit := found.over(most):
+    if limit := found.over(most):  # perhaps only since the last look
         record.status, record.limit = FAILED, record.limit or limit
     if found.over(Output(limits.total_bytes, limits.total_files)):
         shutil.rmtree(out / record.name, ignore_errors=True)
@@ -291,30 +300,37 @@ def _count(
     record.files = max(0, found.files - before.files)
 
 
-def measure(directory: Path) -> Output:
-    """Return what is in a directory, and let its owner read all of it.
-
-    No archive can be made of a directory that cannot be entered. What vanishes meanwhile does not
-    count.
-    """
+def measure(directory: Path, most: Output | None = None) -> Output:
+    """Return what is in a directory, but look no further than to be over `most`."""
     size = files = 0
+    for _, found in _entries(directory):
+        files += 1
+        size += found.st_size if stat.S_ISREG(found.st_mode) else 0
+        if most is not None and Output(size, files).over(most):
+            break
+    return Output(size, files)
+
+
+def _let_owner_read(directory: Path) -> None:
+    """No archive can be made of a directory that cannot be entered."""
+    for path, found in _entries(directory):
+        needed = _OWNER_NEEDS.get(stat.S_IFMT(found.st_mode), 0)
+        if found.st_mode & needed != needed:
+            with suppress(OSError):
+                Path(path).chmod(stat.S_IMODE(found.st_mode) | needed)
+
+
+def _entries(directory: Path) -> Iterator[tuple[str, os.stat_result]]:
+    """Yield what is in a directory, each before what is in it; not what vanishes meanwhile."""
     waiting = [str(directory)]
     while waiting:
         with suppress(OSError), os.scandir(waiting.pop()) as entries:
             for entry in entries:
-                files += 1
                 with suppress(OSError):
                     found = entry.stat(follow_symlinks=False)
-                    needed = 0
                     if stat.S_ISDIR(found.st_mode):
                         waiting.append(entry.path)
-                        needed = _OWNER_ENTERS
-                    elif stat.S_ISREG(found.st_mode):
-                        size += found.st_size
-                        needed = _OWNER_READS
-                    if found.st_mode & needed != needed:
-                        Path(entry.path).chmod(stat.S_IMODE(found.st_mode) | needed)
-    return Output(size, files)
+                    yield entry.path, found
 
 
 def _write(record: GathererRecord, place: Path) -> None:

@@ -15,7 +15,8 @@ Reading = Generator[None, None, T]
 """Goes on with every `next`, once there are more bytes."""
 
 LONGEST_HEAD = 8192
-_LONGEST_LINE = 256  # of a chunk's size, or of all trailers
+_LONGEST_LINE = 256  # of a chunk's size, or of a trailer
+_MOST_TRAILERS = 32
 _HEX = re.compile(rb"[0-9A-Fa-f]{1,8}")
 _TEXT = "text/plain; charset=utf-8"
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -150,10 +151,13 @@ class Incoming:
             if (yield from self._take(2)) != b"\r\n":
                 return refusal(400)
         # Trailers are of no use to us; an empty line ends them.
-        while line := (yield from self._up_to(b"\n", _LONGEST_LINE)):
-            if not line.strip():
+        for _ in range(_MOST_TRAILERS + 1):
+            line = yield from self._up_to(b"\n", _LONGEST_LINE)
+            if line is None:
                 break
-        return refusal(400) if line is None else bytes(body)
+            if not line.strip():
+                return bytes(body)
+        return refusal(400)
 
     def _up_to(self, end: bytes, most: int) -> Reading[bytes | None]:
         """Take what stands before `end`, and that too; None if it is more than so many bytes."""

@@ -31,7 +31,11 @@ def listen(family: int, place: Any, *, only_ipv6: bool) -> socket.socket:
     """Return a listening socket. Raises OSError where the address or its port is not available."""
     # IPV6_V6ONLY is set in any case, not left to a sysctl.
     both = family == socket.AF_INET6 and not only_ipv6 and socket.has_dualstack_ipv6()
-    listener = socket.create_server(place, family=family, backlog=_BACKLOG, dualstack_ipv6=both)
+    try:
+        listener = socket.create_server(place, family=family, backlog=_BACKLOG, dualstack_ipv6=both)
+    except OSError as error:
+        # Python adds the address as a tuple, and this is read by people.
+        raise OSError(error.errno, os.strerror(error.errno or 0)) from error
     listener.setblocking(False)
     return listener
 
@@ -176,12 +180,14 @@ class Server:
                     return
                 began = self._clock()
                 incoming.feed(data)
+                del data  # no memory while it waits
                 response = incoming.response
                 if incoming.body is not None and self._at_body is not None:
                     response = self._at_body(incoming.body)
                 # An answer may take its time, in which the others could not be read.
                 for other in self._open:
-                    other.deadline += self._clock() - began
+                    if other is not connection:
+                        other.deadline += self._clock() - began
                 if response is None and incoming.expects:
                     incoming.expects = False
                     client.send(CONTINUE)  # which fits a new connection's buffer
@@ -196,8 +202,8 @@ class Server:
         # the reset could overtake the answer: wait for the client to hang up.
         client.shutdown(socket.SHUT_WR)
         ignored = 0
-        while data := (yield from _received(client)):
-            ignored += len(data)
+        while size := len((yield from _received(client))):
+            ignored += size
             if ignored > self._most_ignored:
                 return
         if response.on_read is not None and not incoming.head_only:
@@ -212,8 +218,8 @@ class Server:
 
 
 def _received(client: socket.socket) -> Generator[int, None, bytes]:
+    """Let the others have their turn first: a client may send faster than its bytes are read."""
     while True:
-        try:
+        yield selectors.EVENT_READ
+        with contextlib.suppress(BlockingIOError):
             return client.recv(_CHUNK)
-        except BlockingIOError:
-            yield selectors.EVENT_READ

@@ -100,7 +100,7 @@ class Stop:
         return self.requested_at is not None
 
     def is_set(self) -> bool:
-        """Whether to end."""
+        """Return `requested`, under the name that a `threading.Event` has for it."""
         return self.requested
 
     def wait(self, timeout: float | None = None) -> bool:

@@ -106,18 +106,17 @@ def _camel(key: str) -> str:
 
 
 def _shape(_: Any, __: str, event: Event) -> Event:
-    """Order the fields and name them in lowerCamelCase.
+    """Order the fields and name them in lowerCamelCase; one called as one of our own three is lost.
 
     structlog's TimeStamper and EventRenamer leave the order, and the foreign names, as they are.
     """
     now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    shaped: dict[str, Any] = {
+    own: dict[str, Any] = {
         "time": now,
         "level": event.pop("level"),
         "message": event.pop("event", ""),
     }
-    shaped |= {_camel(key): value for key, value in event.items()}
-    return shaped
+    return own | {_camel(key): value for key, value in event.items()} | own
 
 
 def _text(value: object) -> object:

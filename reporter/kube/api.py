@@ -261,8 +261,8 @@ class KubeApi:
         time with this `timeout`, down to one; TooLarge where that is larger than `most`.
 
         They lack `kind` and `apiVersion`, which the list says once. `more` of the page before
-        continues it; Expired where that took too long, and the list has to begin anew. A namespace
-        that does not exist has no objects.
+        continues it; Expired where that took too long. A namespace that does not exist has no
+        objects.
         """
         resource = _resource(kind)
         path, names = resource.path(namespace)

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from random import random
 from typing import Any, Final, ParamSpec, TypeVar
 
@@ -87,7 +88,8 @@ class Server:
         """Yield the objects of a list to its end; those of all namespaces where none is given.
 
         One that takes so long that the server has forgotten its moment goes on with another one;
-        `found` has it then. To begin again would take as long again.
+        `found` has it then. To begin again would take as long again. Raises Expired where the
+        server does not offer another one.
         """
         more, limit = "", PAGE
         while True:
@@ -140,13 +142,19 @@ class Namespaces:
             try:
                 yield from self._server.objects(found, resource, name, metadata_only=metadata_only)
             except (Forbidden, NotFound) as error:
-                if not self._is_gone(name):
+                gone = False
+                with suppress(KubeError):
+                    gone = self._is_gone(name)
+                if not gone:
                     found.error = str(error)
 
     def look(self) -> None:
         """Look at all of them: what is in a namespace goes before it refuses to be read."""
         for name in self._watched:
-            self._is_gone(name)
+            try:
+                self._is_gone(name)
+            except KubeError as error:
+                self.gone[name] = str(error)
 
     def _is_gone(self, name: str) -> bool:
         if name in self._watched and name not in self.gone:
@@ -158,8 +166,6 @@ class Namespaces:
                 # A Role goes with its namespace.
                 why = f"it was deleted, or the snapshot's Role in it: {error.said or error}"
                 self.gone[name] = why
-            except KubeError as error:
-                self.gone[name] = str(error)
             else:
                 if text(section(found, "metadata"), "deletionTimestamp"):
                     self.gone[name] = "it is being deleted"
@@ -169,19 +175,26 @@ class Namespaces:
 def collect(folder: Folder, namespaces: Namespaces, most: int, resource: Resource) -> Collected:
     """Write a resource, `most` bytes of it; what stands in the way is told, the rest is kept.
 
-    Threads may do this, each with another resource.
+    A list that cannot go on begins again once. Threads may do this, each with another resource.
     """
     found, began = Collected(), time.monotonic()
     files = ListFiles(folder, resource, most, found)
     with found.noting():
-        for each in namespaces.objects(found, resource):
-            kept, blanked = _blanked(resource, each)
-            namespace = View(kept).namespace if resource.namespaced else ""
-            files.add(namespace, kept, blanked)
+        try:
+            _write(files, namespaces.objects(found, resource), resource)
+        except Expired:
+            files.discard()
+            _write(files, namespaces.objects(found, resource), resource)
     with found.noting():
         files.close()
     found.seconds = time.monotonic() - began
     return found
+
+
+def _write(files: ListFiles, objects: Objects, resource: Resource) -> None:
+    for each in objects:
+        kept, blanked = _blanked(resource, each)
+        files.add(View(kept).namespace if resource.namespaced else "", kept, blanked)
 
 
 def _blanked(resource: Resource, found: dict[str, Any]) -> tuple[dict[str, Any], int]:

@@ -95,6 +95,12 @@ class Folder:
             self._size -= size
             self._files -= files
 
+    def give_back(self, size: int, *, files: int) -> None:
+        """Return what was taken for something that is not kept."""
+        with self._lock:
+            self._size += size
+            self._files += files
+
     def write(self, path: str, data: bytes) -> None:
         """Write a file that needs no room: there are few of them."""
         place = self.root / path
@@ -144,9 +150,18 @@ class ListFiles:
             with file:
                 file.write(_END)
 
+    def discard(self) -> None:
+        """Remove all of them: the list begins again."""
+        self.close()
+        for each in self._begun:
+            self._place(each).unlink()
+        self._folder.give_back(self._found.size, files=len(self._begun))
+        self._begun.clear()
+        self._found.count = self._found.size = self._found.redacted = 0
+
     def _open(self, namespace: str) -> None:
         self.close()
-        place = self._folder.root / list_path(self._resource, namespace)
+        place = self._place(namespace)
         place.parent.mkdir(parents=True, exist_ok=True)
         file = os.fdopen(os.open(place, _NEW, 0o644), "wb")
         if namespace in self._begun:
@@ -155,6 +170,9 @@ class ListFiles:
             file.truncate()
         self._begun.add(namespace)
         self._file, self._namespace = file, namespace
+
+    def _place(self, namespace: str) -> Path:
+        return self._folder.root / list_path(self._resource, namespace)
 
     def _start(self) -> bytes:
         head = encoded(

@@ -84,14 +84,16 @@ class _Snapshot:
         if options.namespaces:
             index.namespaces = options.namespaces
         elif options.namespace_selector:
-            index.namespaces = sorted(self._names("Namespace", options.namespace_selector))
+            # The index has no place to say whether they are of one moment.
+            names = self._names(Collected(), "Namespace", options.namespace_selector)
+            index.namespaces = sorted(names)
         namespaces = Namespaces(server, index.namespaces, options.namespaces)
         index.gone = namespaces.gone
         return namespaces
 
-    def _names(self, kind: str, label_selector: str = "") -> Iterator[str]:
+    def _names(self, found: Collected, kind: str, label_selector: str = "") -> Iterator[str]:
         for each in self._server.objects(
-            Collected(), KINDS[kind], label_selector=label_selector, metadata_only=True
+            found, KINDS[kind], label_selector=label_selector, metadata_only=True
         ):
             yield View(each).name
 
@@ -114,8 +116,12 @@ class _Snapshot:
                     error=became.error,
                 )
         if options.kubelet:
-            nodes = self._names("Node")
-            self._part("hosts", pool, partial(collect_host, server, self._folder), lambda _: nodes)
+            self._part(
+                "hosts",
+                pool,
+                partial(collect_host, server, self._folder),
+                lambda whole: self._names(whole, "Node"),
+            )
         if options.pod_logs:
             self._part(
                 "podlogs",

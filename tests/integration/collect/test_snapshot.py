@@ -83,6 +83,26 @@ def test_a_list_that_takes_too_long(crowded: FakeKube, take: Take) -> None:
     assert "error" not in said
 
 
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_list_that_cannot_go_on(crowded: FakeKube, take: Take, times: int) -> None:
+    """Without a token for another moment it begins again once; then what is there is kept."""
+    further = lambda each: "/api/v1/pods" in each.path and "continue" in each.query  # noqa: E731
+    crowded.fail(Answer(410), where=further, nth=2, times=times)
+    taken = take(crowded, resources="pods.core")
+    crowded.clear_faults()
+    said = taken.said("pods")
+    names = [
+        each["metadata"]["name"]
+        for path in taken.files
+        if path.endswith("/core_v1_pods.json")
+        for each in taken.list(path.removeprefix("resources/"))
+    ]
+
+    assert said["count"] == len(set(names)) == len(names)
+    assert said["bytes"] == sum(len(taken.files[path]) for path in taken.files if "_pods" in path)
+    assert (times == 1) is (PODS == said["count"]) is ("error" not in said)
+
+
 @pytest.mark.parametrize(
     ("wished", "words"),
     [

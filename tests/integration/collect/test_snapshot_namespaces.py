@@ -9,7 +9,7 @@ import pytest
 from reporter.collect.snapshot.options import choose, read_options
 from reporter.collect.snapshot.rights import rights, snapshot_objects
 from reporter.errors import Forbidden
-from tests.fakekube import FakeKube, Rule, make_job, make_pod
+from tests.fakekube import Answer, FakeKube, Rule, make_job, make_pod
 from tests.fakekube.api import target_of
 from tests.integration.collect.scene import Take, on_request
 from tests.kube_client import connect
@@ -176,6 +176,19 @@ def test_what_is_refused_in_one_namespace(fake: FakeKube, take: Take) -> None:
     assert ([], False) == (taken.index["namespaceErrors"], taken.index["complete"])
     assert (1, True) == (said["count"], 'in the namespace "a"' in said["error"])
     assert (1, True) == (taken.index["podlogs"]["count"], "error" in taken.index["podlogs"])
+
+
+def test_a_namespace_that_cannot_be_looked_at(fake: FakeKube, take: Take) -> None:
+    """It is not taken for gone: what was refused there is said, and the last look counts."""
+    spread(fake, "a")
+    grant(fake, namespaces="a")
+    drop(fake, "a", left=True)
+    look = lambda entry: entry.path == "/api/v1/namespaces/a"  # noqa: E731
+    looks = fake.fail(Answer(400), where=look, times=2)
+    taken = take(fake, namespaces="a", resources="configmaps,pods")
+
+    assert ([], 3) == (taken.index["namespaceErrors"], looks.seen)
+    assert 2 == len([each for each in taken.index["resources"] if "error" in each])
 
 
 def test_all_namespaces_are_gone(fake: FakeKube, take: Take) -> None:

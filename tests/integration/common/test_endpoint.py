@@ -293,7 +293,7 @@ def test_a_port_in_use_is_an_os_error(running):
     with pytest.raises(OSError, match="in use") as caught:
         Endpoint("127.0.0.1", running.endpoint.port, site)
 
-    assert errno.EADDRINUSE == caught.value.errno
+    assert f"[Errno {errno.EADDRINUSE}] Address already in use" == str(caught.value)
 
 
 def test_a_port_in_use_on_ipv4_only_is_not_missed():

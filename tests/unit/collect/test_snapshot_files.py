@@ -73,9 +73,9 @@ def test_no_two_resources_share_a_file(one: tuple[str, ...], other: tuple[str, .
 
 
 def test_a_list_whose_namespaces_are_mixed(tmp_path: Path) -> None:
-    """Some servers do not sort them: each file is whole all the same."""
-    found = Collected()
-    files = ListFiles(Folder(tmp_path, 1000, 2), PODS, 1000, found)
+    """Some servers do not sort them: each file is whole all the same, and can be taken back."""
+    folder, found = Folder(tmp_path, 1000, 2), Collected()
+    files = ListFiles(folder, PODS, 1000, found)
     for number, space in enumerate("abba"):
         files.add(space, {"n": number}, redacted=1)
     files.close()
@@ -91,6 +91,9 @@ def test_a_list_whose_namespaces_are_mixed(tmp_path: Path) -> None:
         found.size,
         found.redacted,
     )
+    files.discard()
+    assert (Collected(), 0) == (found, sum(path.is_file() for path in tmp_path.rglob("*")))
+    folder.take(1000, files=2)
 
 
 @pytest.mark.parametrize(

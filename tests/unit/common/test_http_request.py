@@ -142,6 +142,12 @@ def test_chunks_add_up_to_the_limit_and_no_further() -> None:
     assert 413 == status(CHUNKED + half + half + b"1\r\nx\r\n0\r\n\r\n")
 
 
+def test_trailers_end_too() -> None:
+    """A body that is never complete is never answered, and read for nothing."""
+    assert BODY == heard(CHUNKED + b"b\r\n" + BODY + b"\r\n0\r\n" + b"A: b\r\n" * 9 + b"\r\n").body
+    assert 400 == status(CHUNKED + b"0\r\n" + b"a\n" * 100)
+
+
 def test_a_client_that_waits_to_be_asked() -> None:
     """Curl does for larger bodies; without an answer it loses a second."""
     incoming = heard(post(b"", length(), "Expect: 100-continue"))

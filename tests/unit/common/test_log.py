@@ -137,6 +137,16 @@ def test_the_console_shows_nothing_raw(written, value):
     assert line.isprintable()
 
 
+def test_a_field_cannot_replace_the_events_own_names(written):
+    """What people search for stays what it is."""
+    lines = written()
+    log.get().info("Verdict", message="from the file", level="x", time="y")
+
+    event = json.loads(lines()[0])
+    assert ("Verdict", "info") == (event["message"], event["level"])
+    assert "y" != event["time"]
+
+
 def test_levels_below_the_configured_one_are_not_written(written):
     """LOG_LEVEL holds, also for a logger that was handed out before."""
     early = log.get(source="early", more=1)
