@@ -1,16 +1,18 @@
 """Progress of a plugin: one update, combining updates, which of two is the newer.
 
-One implementation for both sides of the wire. When it is written down, and where, is not here.
+One implementation for both sides of the wire. How one is read, and where it is written down, is not
+here.
 """
 
 import math
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from reporter.errors import InvalidPayload
-from reporter.run.progress_body import INT64_MAX, INT64_MIN, read_body
+
+INT64_MAX: Final = 2**63 - 1
+INT64_MIN: Final = -(2**63)
 
 KEPT: Final = 1_000  # failures and errors of one key; the true counts go on
 TEXT_BYTES: Final = 1_024
@@ -19,7 +21,6 @@ _EMPTY_TEXT, _ONE_TEXT, _WIDEST = 8, 64, 4  # bytes of memory: a place, an objec
 EPOCHS_KEPT: Final = 16  # replaced senders of one key: a worker restarts rarely
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
-_OURS = frozenset({"name", "node", "timestamp"})  # the aggregator says these itself
 _UPDATE_ID = re.compile(r"([!-.0-~]{1,64})/([0-9]{1,18})")  # as docs/openapi.yaml has it
 
 
@@ -159,19 +160,6 @@ def take(
 def newest(one: StoredProgress | None, other: StoredProgress | None) -> StoredProgress | None:
     """Return the newer of two, which stands."""
     return other if one is None or (other is not None and other.at > one.at) else one
-
-
-def parse_progress(body: bytes) -> Progress:
-    """Read the body of a progress request. Raises `InvalidPayload` with a text safe to show.
-
-    Nothing is cut to size here: `combine` does that, and counts first.
-    """
-    return progress_of(read_body(body))
-
-
-def progress_of(fields: Mapping[str, Any]) -> Progress:
-    """Return the update that has these fields."""
-    return Progress(**{name: value for name, value in fields.items() if name not in _OURS})
 
 
 def footprint(sent: StoredProgress) -> int:

@@ -7,6 +7,8 @@ import pytest
 from reporter.errors import InvalidPayload
 from reporter.run.progress import (
     EPOCHS_KEPT,
+    INT64_MAX,
+    INT64_MIN,
     KEY_BYTES,
     Progress,
     StoredProgress,
@@ -16,11 +18,10 @@ from reporter.run.progress import (
     fitting,
     footprint,
     newest,
-    parse_progress,
     parse_update_id,
     take,
 )
-from reporter.run.progress_body import INT64_MAX, INT64_MIN
+from reporter.run.progress_body import parse_progress
 
 ONE = Progress(total=1, completed=1)
 APPEND = Progress(msg="m", appendtotals=True, appendcompleted=4)
