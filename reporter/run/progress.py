@@ -45,12 +45,9 @@ class Progress:
 
     def __post_init__(self) -> None:
         # Nobody can list more than there are, and who gives only the list means its length.
-        if self.failures_total < len(self.failures):
-            object.__setattr__(self, "failures_total", len(self.failures))
-        if self.errors_total < len(self.errors):
-            object.__setattr__(self, "errors_total", len(self.errors))
-        if self.appendfailing_total < len(self.appendfailing):
-            object.__setattr__(self, "appendfailing_total", len(self.appendfailing))
+        for name in ("failures", "errors", "appendfailing"):
+            total = max(getattr(self, f"{name}_total"), len(getattr(self, name)))
+            object.__setattr__(self, f"{name}_total", total)
 
     @property
     def appending(self) -> bool:
@@ -190,38 +187,25 @@ def _clipped(texts: tuple[str, ...]) -> tuple[str, ...]:
 def _bounded(progress: Progress) -> Progress:
     """Return the texts in `KEY_BYTES`: the oldest are shortened first, the newest stay readable.
 
-    None is left out: readers count them.
+    None is left out: readers count them. Errors have half of the room, and what failures leave.
     """
-    failures, errors = _sizes(progress.failures), _sizes(progress.errors)
     room = KEY_BYTES - _size(progress.msg)
-    if sum(failures) + sum(errors) <= room:
-        return progress
-    for_errors = min(sum(errors), max(room // 2, room - sum(failures)))
-    return replace(
-        progress,
-        failures=_shortened(progress.failures, failures, room - for_errors),
-        errors=_shortened(progress.errors, errors, for_errors),
-    )
+    wanted = sum(map(_size, progress.failures))
+    errors = _newest(progress.errors, max(room // 2, room - wanted))
+    failures = _newest(progress.failures, room - sum(map(_size, errors)))
+    return replace(progress, failures=failures, errors=errors)
 
 
-def _shortened(texts: tuple[str, ...], sizes: list[int], room: int) -> tuple[str, ...]:
-    over = sum(sizes) - room
-    if over <= 0:
-        return texts
+def _newest(texts: tuple[str, ...], room: int) -> tuple[str, ...]:
     kept = []
-    for text, size in zip(texts, sizes, strict=True):
-        kept.append(text if over <= 0 else clip(text, max(0, size - over)))
-        over -= size - _size(kept[-1])
-    return tuple(kept)
+    for text in reversed(texts):
+        kept.append(clip(text, room))
+        room -= _size(kept[-1])
+    return tuple(reversed(kept))
 
 
 def _size(text: str) -> int:
-    # A plugin's own text may hold lone surrogates: 3 bytes, as the U+FFFD they become.
-    return len(text) if text.isascii() else len(text.encode(errors="surrogatepass"))
-
-
-def _sizes(texts: tuple[str, ...]) -> list[int]:
-    return [_size(text) for text in texts]
+    return len(text) if text.isascii() else len(text.encode())
 
 
 def _longer(kept: tuple[str, ...], new: tuple[str, ...]) -> tuple[str, ...]:
