@@ -200,7 +200,7 @@ def _newest(texts: tuple[str, ...], room: int) -> tuple[str, ...]:
     kept = []
     for text in reversed(texts):
         kept.append(clip(text, room))
-        room -= _size(kept[-1])
+        room = room - _size(text) if kept[-1] == text else 0
     return tuple(reversed(kept))
 
 
