@@ -25,6 +25,7 @@ from reporter.run.entry import (
 from reporter.run.plan import Key
 from reporter.run.record import TIMEOUT_TEXT, Cause, Failure
 from reporter.run.upload import UploadOutcome
+from tests.tables import table
 from tests.unit.run.world import E2E, LOST, RESULT, START, WORKER_ERROR, ours
 
 OPEN = Entry(E2E)
@@ -134,14 +135,14 @@ def test_a_result_that_comes_again_after_its_bytes_were_lost():
     assert (UploadOutcome.ACCEPTED, State.COMPLETE, False) == (outcome, entry.state, entry.late)
 
 
-@pytest.mark.parametrize(
+@table(
     ("tries", "until"),
-    [
-        pytest.param([0.0], 120.0, id="one failure"),
-        pytest.param([0.0, 50.0], 170.0, id="each further failure moves the end"),
-        pytest.param([100.0 * n for n in range(6)], 600.0, id="A48 every 100 s: 600 s at most"),
-        pytest.param([50.0, 0.0], 170.0, id="told out of order: never back"),
-    ],
+    {
+        "one failure": ([0.0], 120.0),
+        "each further failure moves the end": ([0.0, 50.0], 170.0),
+        "A48 every 100 s: 600 s at most": ([100.0 * n for n in range(6)], 600.0),
+        "told out of order: never back": ([50.0, 0.0], 170.0),
+    },
 )
 def test_the_retry_window(tries, until):
     """From the last failure 120 s, from the first 600 s."""
@@ -282,14 +283,14 @@ def test_what_time_does_to_an_entry(entry, moment, cause, text):
         assert Failure("final", now, text, cause) == due(entry, now)
 
 
-@pytest.mark.parametrize(
+@table(
     ("entry", "moment", "cause"),
-    [
-        pytest.param(LAUNCHED, 60.0, Cause.DEADLINE, id="no window"),
-        pytest.param(RETRYING, None, None, id="its window does not count"),
-        pytest.param(replace(RETRYING, deadline=START + 200), 200.0, Cause.DEADLINE, id="deadline"),
-        pytest.param(replace(RETRYING, deadline=START + 60), 120.0, Cause.DEADLINE, id="both over"),
-    ],
+    {
+        "no window": (LAUNCHED, 60.0, Cause.DEADLINE),
+        "its window does not count": (RETRYING, None, None),
+        "deadline": (replace(RETRYING, deadline=START + 200), 200.0, Cause.DEADLINE),
+        "both over": (replace(RETRYING, deadline=START + 60), 120.0, Cause.DEADLINE),
+    },
 )
 def test_an_entry_whose_next_try_is_here(entry, moment, cause):
     """Excused: its retry window may end, its deadline may not."""
@@ -300,13 +301,13 @@ def test_an_entry_whose_next_try_is_here(entry, moment, cause):
     assert cause is due(entry, START + moment, excused=True).cause
 
 
-@pytest.mark.parametrize(
+@table(
     ("entry", "excused", "cause"),
-    [
-        pytest.param(LAUNCHED, False, None, id="no window"),
-        pytest.param(RETRYING, False, Cause.UPLOAD_FAILED, id="its window counts"),
-        pytest.param(replace(RETRYING, deadline=START + 60), True, None, id="both are over"),
-    ],
+    {
+        "no window": (LAUNCHED, False, None),
+        "its window counts": (RETRYING, False, Cause.UPLOAD_FAILED),
+        "both are over": (replace(RETRYING, deadline=START + 60), True, None),
+    },
 )
 def test_an_entry_whose_upload_was_in_the_queue_at_its_deadline(entry, excused, cause):
     """It waits for us, in time: its deadline does not end it."""
@@ -314,32 +315,32 @@ def test_an_entry_whose_upload_was_in_the_queue_at_its_deadline(entry, excused, 
     assert cause is (failure and failure.cause)
 
 
-@pytest.mark.parametrize(
+@table(
     ("back_at", "until"),
-    [
-        pytest.param(10.0, 120.0, id="C11 enough is left"),
-        pytest.param(100.0, 130.0, id="C11 at least 30 s from the start"),
-        pytest.param(9_000.0, 9_030.0, id="C11 it ran out meanwhile"),
-    ],
+    {
+        "C11 enough is left": (10.0, 120.0),
+        "C11 at least 30 s from the start": (100.0, 130.0),
+        "C11 it ran out meanwhile": (9_000.0, 9_030.0),
+    },
 )
 def test_an_open_window_after_an_outage(back_at, until):
     """Workers were refused while we were away."""
     assert START + until == returned(RETRYING, START + back_at, 5.0, 60.0).window.until
 
 
-@pytest.mark.parametrize(
+@table(
     ("moved", "back_at", "outage", "deadline"),
-    [
-        pytest.param(0.0, 10.0, 4.0, 64.0, id="by the outage"),
-        pytest.param(0.0, 50.0, 4.0, 80.0, id="30 s are left at least"),
-        pytest.param(0.0, 75.0, 40.0, 105.0, id="it was over when we came back"),
-        pytest.param(0.0, 10.0, 0.0, 60.0, id="nothing was missed"),
-        pytest.param(0.0, 500.0, 480.0, 530.0, id="longer than the timeout: the 30 s still"),
-        pytest.param(50.0, 60.0, 40.0, 120.0, id="one timeout in all"),
-        pytest.param(50.0, 100.0, 40.0, 130.0, id="the last that is given"),
-        pytest.param(60.0, 100.0, 40.0, 120.0, id="all is used up"),
-        pytest.param(70.0, 125.0, 40.0, 130.0, id="and more"),
-    ],
+    {
+        "by the outage": (0.0, 10.0, 4.0, 64.0),
+        "30 s are left at least": (0.0, 50.0, 4.0, 80.0),
+        "it was over when we came back": (0.0, 75.0, 40.0, 105.0),
+        "nothing was missed": (0.0, 10.0, 0.0, 60.0),
+        "longer than the timeout: the 30 s still": (0.0, 500.0, 480.0, 530.0),
+        "one timeout in all": (50.0, 60.0, 40.0, 120.0),
+        "the last that is given": (50.0, 100.0, 40.0, 130.0),
+        "all is used up": (60.0, 100.0, 40.0, 120.0),
+        "and more": (70.0, 125.0, 40.0, 130.0),
+    },
 )
 def test_the_deadline_after_an_outage(moved, back_at, outage, deadline):
     """Its timeout is 60 s; `moved` is what outages have added before."""

@@ -12,6 +12,7 @@ from reporter.run.pod_status import Picked, Reading, of_reading, pick_pod, read_
 from reporter.run.record import Cause
 from reporter.run.state import Phase
 from reporter.run.view import ReadOutcome, counts, passed, percent, rows
+from tests.tables import table
 from tests.unit.run.world import FAILED, PASSED, UNREADABLE, ours, snapshot
 
 NEW = {"sonobuoy-component": "aggregator"}
@@ -30,41 +31,37 @@ ELSEWHERE = pod("a", NEW, namespace="o")
 MASTER, MASTER2 = pod("m", OLD), pod("m2", OLD)
 
 
-@pytest.mark.parametrize(
+@table(
     ("pods", "expected"),
-    [
-        pytest.param([], Picked(None), id="K4 no pod"),
-        pytest.param([OTHER, {}, {"metadata": 7}], Picked(None), id="none of ours"),
-        pytest.param([OTHER, FIRST], Picked(FIRST), id="by its label"),
-        pytest.param([MASTER], Picked(MASTER), id="only the old label"),
-        pytest.param([MASTER, FIRST], Picked(FIRST), id="K5 both labels: the new one wins"),
-        pytest.param(
+    {
+        "K4 no pod": ([], Picked(None)),
+        "none of ours": ([OTHER, {}, {"metadata": 7}], Picked(None)),
+        "by its label": ([OTHER, FIRST], Picked(FIRST)),
+        "only the old label": ([MASTER], Picked(MASTER)),
+        "K5 both labels: the new one wins": ([MASTER, FIRST], Picked(FIRST)),
+        "K5 several pods": (
             [FIRST, SECOND],
             Picked(
                 FIRST,
                 "found 2 aggregators: n/a, n/b; showing n/a",
             ),
-            id="K5 several pods",
         ),
-        pytest.param(
+        "several pods with the old label": (
             [MASTER, MASTER2],
             Picked(MASTER, "found 2 aggregators: n/m, n/m2; showing n/m"),
-            id="several pods with the old label",
         ),
-        pytest.param(
+        "two runs in two namespaces": (
             [FIRST, ELSEWHERE],
             Picked(
                 FIRST,
                 "found 2 aggregators: n/a, o/a; showing n/a; choose another with -n NAMESPACE",
             ),
-            id="two runs in two namespaces",
         ),
-        pytest.param(
+        "many runs": (
             [FIRST] * 7,
             Picked(FIRST, "found 7 aggregators: n/a, n/a, n/a, n/a, n/a and 2 more; showing n/a"),
-            id="many runs",
         ),
-    ],
+    },
 )
 def test_which_pod_is_read(pods, expected):
     """The label of today, then that of old versions."""

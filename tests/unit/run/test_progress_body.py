@@ -10,6 +10,7 @@ import pytest
 from reporter.errors import InvalidPayload
 from reporter.run.progress import KEPT, Progress
 from reporter.run.progress_body import AT_ONCE, parse_progress
+from tests.tables import table
 
 LARGE = 2**16
 
@@ -19,64 +20,48 @@ def filled(start: str, unit: str, end: str, size: int = LARGE) -> bytes:
     return (start + unit * ((size - len(start) - len(end)) // len(unit)) + end).encode()
 
 
-@pytest.mark.parametrize(
+@table(
     ("body", "expected"),
-    [
-        pytest.param(b'{"msg":"m","total":5,"completed":1}', Progress("m", 5, 1), id="A20 plain"),
-        pytest.param(b'{"name":"zzz","node":"n9","msg":"m"}', Progress("m"), id="A24 whose it is"),
-        pytest.param(
-            b'{"timestamp":"0001-01-01T00:00:00Z","msg":"m"}', Progress("m"), id="Go's zero time"
-        ),
-        pytest.param(
-            b'{"timestamp":"2026-01-01T00:00:00.123456789+02:00"}', Progress(), id="nanoseconds"
-        ),
-        pytest.param(b"null", Progress(), id="null"),
-        pytest.param(b"{}", Progress(), id="empty object"),
-        pytest.param(b'{"msg":null,"total":null,"failures":null}', Progress(), id="null fields"),
-        pytest.param(
+    {
+        "A20 plain": (b'{"msg":"m","total":5,"completed":1}', Progress("m", 5, 1)),
+        "A24 whose it is": (b'{"name":"zzz","node":"n9","msg":"m"}', Progress("m")),
+        "Go's zero time": (b'{"timestamp":"0001-01-01T00:00:00Z","msg":"m"}', Progress("m")),
+        "nanoseconds": (b'{"timestamp":"2026-01-01T00:00:00.123456789+02:00"}', Progress()),
+        "null": (b"null", Progress()),
+        "empty object": (b"{}", Progress()),
+        "null fields": (b'{"msg":null,"total":null,"failures":null}', Progress()),
+        "other letter case": (
             b'{"MSG":"m","Total":5,"apPendTotals":true}',
             Progress("m", 5, 0, (), (), True),
-            id="other letter case",
         ),
-        pytest.param(b'{"colour":{"a":[1.5]},"msg":"m"}', Progress("m"), id="unknown field"),
-        pytest.param(b'{"msg":"m"} and more', Progress("m"), id="bytes after the object"),
-        pytest.param(b' \t\r\n{"msg":"m"}', Progress("m"), id="white space before"),
-        pytest.param(
+        "unknown field": (b'{"colour":{"a":[1.5]},"msg":"m"}', Progress("m")),
+        "bytes after the object": (b'{"msg":"m"} and more', Progress("m")),
+        "white space before": (b' \t\r\n{"msg":"m"}', Progress("m")),
+        "null in a list": (
             b'{"failures":["a",null],"errors":["e"]}',
             Progress(failures=("a", ""), errors=("e",)),
-            id="null in a list",
         ),
-        pytest.param(
+        "appending": (
             b'{"appendtotals":true,"appendcompleted":5,"appendfailing":["a"]}',
             Progress(appendtotals=True, appendcompleted=5, appendfailing=("a",)),
-            id="appending",
         ),
-        pytest.param(
+        "ends of int64": (
             b'{"total":9223372036854775807,"completed":-9223372036854775808}',
             Progress(total=2**63 - 1, completed=-(2**63)),
-            id="ends of int64",
         ),
-        pytest.param(b'{"msg":"\xff"}', Progress("\ufffd"), id="not UTF-8 inside a string"),
-        pytest.param(b'{"failures_total":9}', Progress(), id="a count of its own"),
-        pytest.param(
+        "not UTF-8 inside a string": (b'{"msg":"\xff"}', Progress("\ufffd")),
+        "a count of its own": (b'{"failures_total":9}', Progress()),
+        "brackets in a name are no nesting": (
             b'{"failures":["' + b"[{" * 40 + b'"]}',
             Progress(failures=("[{" * 40,)),
-            id="brackets in a name are no nesting",
         ),
-        pytest.param(
+        "nor behind escaped quotes": (
             b'{"failures":["' + rb"\"[{\\" * 40 + b'"]}',
             Progress(failures=('"[{\\' * 40,)),
-            id="nor behind escaped quotes",
         ),
-        pytest.param(
-            b'{"msg":"m"}' + b"[" * 5_000,
-            Progress("m"),
-            id="nor brackets after the object",
-        ),
-        pytest.param(
-            b'{"x":' + b"[" * 900 + b"]" * 900 + b',"y":[],"msg":"m"}', Progress("m"), id="900 deep"
-        ),
-    ],
+        "nor brackets after the object": (b'{"msg":"m"}' + b"[" * 5_000, Progress("m")),
+        "900 deep": (b'{"x":' + b"[" * 900 + b"]" * 900 + b',"y":[],"msg":"m"}', Progress("m")),
+    },
 )
 def test_a_body_that_is_accepted(body, expected):
     """Sonobuoy's decoder takes each of these."""
