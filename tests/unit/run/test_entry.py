@@ -51,20 +51,20 @@ def after(entry, *failures):
     return entry
 
 
-@pytest.mark.parametrize(
+@table(
     ("record", "state", "late"),
-    [
-        pytest.param(None, State.RUNNING, False, id="open"),
-        pytest.param(RESULT, State.COMPLETE, False, id="result"),
-        pytest.param(WORKER_ERROR, State.FAILED, False, id="worker's error"),
-        pytest.param(LOST, State.FAILED, False, id="lost"),
-        *(
-            pytest.param(ours(cause), State.FAILED, False, id=cause)
+    {
+        "open": (None, State.RUNNING, False),
+        "result": (RESULT, State.COMPLETE, False),
+        "worker's error": (WORKER_ERROR, State.FAILED, False),
+        "lost": (LOST, State.FAILED, False),
+        **{
+            str(cause): (ours(cause), State.FAILED, False)
             for cause in (Cause.UPLOAD_FAILED, Cause.START_FAILED, Cause.POD_FAILED, None)
-        ),
-        pytest.param(ours(Cause.DEADLINE), State.TIMED_OUT, False, id="deadline"),
-        pytest.param(ours(Cause.HEARTBEAT), State.TIMED_OUT, False, id="heartbeat"),
-    ],
+        },
+        "deadline": (ours(Cause.DEADLINE), State.TIMED_OUT, False),
+        "heartbeat": (ours(Cause.HEARTBEAT), State.TIMED_OUT, False),
+    },
 )
 def test_the_state_follows_from_the_record(record, state, late):
     """The cause decides between failed and timed out, never the text."""
@@ -252,25 +252,24 @@ def test_pulling_an_image_takes_nothing_of_a_plugins_time():
 LAUNCHED = start(launch(OPEN, START), START, 60.0)
 
 
-@pytest.mark.parametrize(
+@table(
     ("entry", "moment", "cause", "text"),
-    [
-        pytest.param(OPEN, None, None, None, id="nothing runs out"),
-        pytest.param(LAUNCHED, 60.0, Cause.DEADLINE, TIMEOUT_TEXT, id="deadline"),
-        pytest.param(RETRYING, 120.0, Cause.UPLOAD_FAILED, "cut", id="A29 retry window"),
-        *(
-            pytest.param(
+    {
+        "nothing runs out": (OPEN, None, None, None),
+        "deadline": (LAUNCHED, 60.0, Cause.DEADLINE, TIMEOUT_TEXT),
+        "A29 retry window": (RETRYING, 120.0, Cause.UPLOAD_FAILED, "cut"),
+        **{
+            f"inside the window it decides, whenever the deadline is: {deadline}": (
                 replace(RETRYING, deadline=START + deadline),
                 120.0,
                 Cause.UPLOAD_FAILED,
                 "cut",
-                id=f"inside the window it decides, whenever the deadline is: {deadline}",
             )
             for deadline in (60, 120, 200)
-        ),
-        pytest.param(replace(LAUNCHED, record=RESULT), None, None, None, id="complete"),
-        pytest.param(replace(RETRYING, record=WORKER_ERROR), None, None, None, id="failed"),
-    ],
+        },
+        "complete": (replace(LAUNCHED, record=RESULT), None, None, None),
+        "failed": (replace(RETRYING, record=WORKER_ERROR), None, None, None),
+    },
 )
 def test_what_time_does_to_an_entry(entry, moment, cause, text):
     """Nothing a moment before, the error at that moment and ever after."""
@@ -389,47 +388,36 @@ def run_of(*records):
     return [Entry(key, record) for key, record in zip(KEYS, records, strict=False)]
 
 
-@pytest.mark.parametrize(
+@table(
     ("records", "reading", "closes"),
-    [
-        pytest.param([], (), 0.0, id="A54 an empty plan"),
-        pytest.param([RESULT, RESULT, RESULT], (), 0.0, id="A28 all good: at once"),
-        pytest.param([RESULT, None], (), None, id="one is open"),
-        pytest.param([RESULT, WORKER_ERROR], (), 0.0, id="a worker's error is no guess"),
-        pytest.param(
-            [RESULT, ours(Cause.UPLOAD_FAILED, START)],
-            (),
-            0.0,
-            id="A29 the retry window was the wait",
-        ),
-        *(
-            pytest.param([RESULT, ours(cause, START)], (), 20.0, id=f"held for 20 s: {cause}")
+    {
+        "A54 an empty plan": ([], (), 0.0),
+        "A28 all good: at once": ([RESULT, RESULT, RESULT], (), 0.0),
+        "one is open": ([RESULT, None], (), None),
+        "a worker's error is no guess": ([RESULT, WORKER_ERROR], (), 0.0),
+        "A29 the retry window was the wait": ([RESULT, ours(Cause.UPLOAD_FAILED, START)], (), 0.0),
+        **{
+            f"held for 20 s: {cause}": ([RESULT, ours(cause, START)], (), 20.0)
             for cause in (Cause.DEADLINE, Cause.HEARTBEAT)
-        ),
-        *(
-            pytest.param([RESULT, ours(cause, START)], (), 0.0, id=f"nobody is left: {cause}")
+        },
+        **{
+            f"nobody is left: {cause}": ([RESULT, ours(cause, START)], (), 0.0)
             for cause in (Cause.POD_FAILED, Cause.START_FAILED)
-        ),
-        pytest.param(
+        },
+        "the newest one counts": (
             [ours(Cause.DEADLINE, START + at) for at in (-3, 0, -5)],
             (),
             20.0,
-            id="the newest one counts",
         ),
-        pytest.param([LOST], (), 24.0, id="lost: sending it again is welcome"),
-        pytest.param(
+        "lost: sending it again is welcome": ([LOST], (), 24.0),
+        "an upload of what is held already does not matter": (
             [RESULT, ours(at=START - 60)],
             KEYS[:1],
             0.0,
-            id="an upload of what is held already does not matter",
         ),
-        pytest.param(
-            [RESULT, ours(at=START - 60)], KEYS[1:], None, id="A57 a result may be on its way"
-        ),
-        pytest.param(
-            [RESULT, WORKER_ERROR], KEYS[1:], None, id="a result may replace the worker's error"
-        ),
-    ],
+        "A57 a result may be on its way": ([RESULT, ours(at=START - 60)], KEYS[1:], None),
+        "a result may replace the worker's error": ([RESULT, WORKER_ERROR], KEYS[1:], None),
+    },
 )
 def test_when_the_run_may_close(records, reading, closes):
     """Not a moment before, and at that moment."""

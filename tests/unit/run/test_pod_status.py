@@ -85,72 +85,60 @@ NO_NODE = {
 PULL = "the pod is Pending: ErrImagePull (container kube-sonobuoy)"
 
 
-@pytest.mark.parametrize(
+@table(
     ("it", "outcome", "detail"),
-    [
-        pytest.param(
-            pod(phase="Pending"), ReadOutcome.POD_NOT_RUNNING, "the pod is Pending", id="K4 pending"
-        ),
-        pytest.param(
+    {
+        "K4 pending": (pod(phase="Pending"), ReadOutcome.POD_NOT_RUNNING, "the pod is Pending"),
+        "K4 pending, the first container is not waiting": (
             pod(phase="Pending", containerStatuses=[RUNNING, waiting("ErrImagePull")]),
             ReadOutcome.POD_NOT_RUNNING,
             PULL,
-            id="K4 pending, the first container is not waiting",
         ),
-        pytest.param(
+        "an init container's image": (
             pod(phase="Pending", initContainerStatuses=[waiting("ErrImagePull")]),
             ReadOutcome.POD_NOT_RUNNING,
             PULL,
-            id="an init container's image",
         ),
-        pytest.param(
+        "no trouble with images": (
             pod(phase="Pending", containerStatuses=[waiting("ContainerCreating"), {}, 7]),
             ReadOutcome.POD_NOT_RUNNING,
             "the pod is Pending",
-            id="no trouble with images",
         ),
-        pytest.param(
+        "no node takes it": (
             pod(phase="Pending", conditions=[{"type": "Ready", "status": "False"}, NO_NODE]),
             ReadOutcome.POD_NOT_RUNNING,
             "the pod is Pending: 0/1 nodes are available: 1 Too many pods.",
-            id="no node takes it",
         ),
-        pytest.param(
+        "no node takes it, nobody says why": (
             pod(phase="Pending", conditions=[NO_NODE | {"message": ""}]),
             ReadOutcome.POD_NOT_RUNNING,
             "the pod is Pending",
-            id="no node takes it, nobody says why",
         ),
-        pytest.param(
+        "a node has taken it": (
             pod(phase="Pending", conditions=[NO_NODE | {"status": "True"}]),
             ReadOutcome.POD_NOT_RUNNING,
             "the pod is Pending",
-            id="a node has taken it",
         ),
-        pytest.param(
+        "it has ended": (
             pod(phase="Succeeded", value="{}"),
             ReadOutcome.POD_NOT_RUNNING,
             "the pod is Succeeded",
-            id="it has ended",
         ),
-        pytest.param({}, ReadOutcome.POD_NOT_RUNNING, "the pod is without a phase", id="no status"),
-        pytest.param(
+        "no status": ({}, ReadOutcome.POD_NOT_RUNNING, "the pod is without a phase"),
+        "K4 no annotation": (
             pod(),
             ReadOutcome.NO_STATUS,
             f"the pod has no annotation {STATUS_ANNOTATION}",
-            id="K4 no annotation",
         ),
-        *(
-            pytest.param(pod(value=value), ReadOutcome.BAD_STATUS, NOT_JSON, id=f"K4 bad JSON {at}")
+        **{
+            f"K4 bad JSON {at}": (pod(value=value), ReadOutcome.BAD_STATUS, NOT_JSON)
             for at, value in enumerate(("", "{", "[" * 100_000))
-        ),
-        *(
-            pytest.param(
-                pod(value=value), ReadOutcome.BAD_STATUS, NO_KNOWN, id=f"not a status {value}"
-            )
+        },
+        **{
+            f"not a status {value}": (pod(value=value), ReadOutcome.BAD_STATUS, NO_KNOWN)
             for value in ("[]", "null", "{}", '{"status":"great"}', '{"status":["running"]}')
-        ),
-    ],
+        },
+    },
 )
 def test_a_status_that_cannot_be_read(it, outcome, detail):
     """A typed outcome, the Pod, and what is in the way."""

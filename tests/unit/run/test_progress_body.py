@@ -68,42 +68,35 @@ def test_a_body_that_is_accepted(body, expected):
     assert expected == parse_progress(body)
 
 
-@pytest.mark.parametrize(
+@table(
     ("body", "reason"),
-    [
-        pytest.param(b"", "empty body", id="A23 empty"),
-        pytest.param(b" \n", "not a JSON object", id="A23 blank"),
-        pytest.param(b"[]", "not a JSON object", id="A23 list"),
-        pytest.param(b'"x"', "not a JSON object", id="A23 string"),
-        pytest.param(b"{", "not JSON", id="A23 cut"),
-        pytest.param(b'{"total":NaN}', "not JSON", id="A23 NaN is not JSON"),
-        pytest.param(b"\xef\xbb\xbf{}", "not a JSON object", id="A23 byte order mark"),
-        pytest.param(b'{"total":"9"}', "total: not a 64-bit integer", id="A23 digits as a string"),
-        pytest.param(b'{"total":9.5}', "total: not a 64-bit integer", id="A23 a fraction"),
-        pytest.param(b'{"total":9.0}', "total: not a 64-bit integer", id="A23 9.0"),
-        pytest.param(b'{"completed":true}', "completed: not a 64-bit integer", id="A23 true"),
-        pytest.param(
-            b'{"total":9223372036854775808}', "total: not a 64-bit integer", id="A23 outside int64"
-        ),
-        pytest.param(
-            b'{"total":' + b"9" * 5_000 + b"}",
-            "total: not a 64-bit integer",
-            id="A23 5,000 digits",
-        ),
-        pytest.param(b'{"appendcompleted":-1}', "appendcompleted: negative", id="A50 negative"),
-        pytest.param(b'{"msg":7}', "msg: not a string", id="A23 message"),
-        pytest.param(b'{"name":7}', "name: not a string", id="A23 name"),
-        pytest.param(b'{"appendtotals":1}', "appendtotals: not true or false", id="A23 truth"),
-        pytest.param(b'{"failures":"a"}', "failures: not a list of strings", id="A23 no list"),
-        pytest.param(b'{"errors":[1]}', "errors: not a list of strings", id="A23 list of numbers"),
-        pytest.param(b'{"x":' + b"[" * 5_000, "not JSON", id="A23 5,000 brackets"),
-        pytest.param(b'{"x":[' + b"[]," * 40, "not JSON", id="A23 cut among brackets"),
-        pytest.param(b"}]" + b"[" * 50, "not a JSON object", id="A23 brackets the wrong way round"),
-        *(
-            pytest.param(
+    {
+        "A23 empty": (b"", "empty body"),
+        "A23 blank": (b" \n", "not a JSON object"),
+        "A23 list": (b"[]", "not a JSON object"),
+        "A23 string": (b'"x"', "not a JSON object"),
+        "A23 cut": (b"{", "not JSON"),
+        "A23 NaN is not JSON": (b'{"total":NaN}', "not JSON"),
+        "A23 byte order mark": (b"\xef\xbb\xbf{}", "not a JSON object"),
+        "A23 digits as a string": (b'{"total":"9"}', "total: not a 64-bit integer"),
+        "A23 a fraction": (b'{"total":9.5}', "total: not a 64-bit integer"),
+        "A23 9.0": (b'{"total":9.0}', "total: not a 64-bit integer"),
+        "A23 true": (b'{"completed":true}', "completed: not a 64-bit integer"),
+        "A23 outside int64": (b'{"total":9223372036854775808}', "total: not a 64-bit integer"),
+        "A23 5,000 digits": (b'{"total":' + b"9" * 5_000 + b"}", "total: not a 64-bit integer"),
+        "A50 negative": (b'{"appendcompleted":-1}', "appendcompleted: negative"),
+        "A23 message": (b'{"msg":7}', "msg: not a string"),
+        "A23 name": (b'{"name":7}', "name: not a string"),
+        "A23 truth": (b'{"appendtotals":1}', "appendtotals: not true or false"),
+        "A23 no list": (b'{"failures":"a"}', "failures: not a list of strings"),
+        "A23 list of numbers": (b'{"errors":[1]}', "errors: not a list of strings"),
+        "A23 5,000 brackets": (b'{"x":' + b"[" * 5_000, "not JSON"),
+        "A23 cut among brackets": (b'{"x":[' + b"[]," * 40, "not JSON"),
+        "A23 brackets the wrong way round": (b"}]" + b"[" * 50, "not a JSON object"),
+        **{
+            f"A23 time {stamp!r}": (
                 json.dumps({"timestamp": stamp}).encode(),
                 "timestamp: not an RFC 3339 time",
-                id=f"A23 time {stamp!r}",
             )
             for stamp in (
                 "",
@@ -115,9 +108,9 @@ def test_a_body_that_is_accepted(body, expected):
                 "2026-01-01T25:00:00Z",
                 "20260101T000000Z",
             )
-        ),
-        pytest.param(b'{"timestamp":7}', "timestamp: not a string", id="A23 time as a number"),
-    ],
+        },
+        "A23 time as a number": (b'{"timestamp":7}', "timestamp: not a string"),
+    },
 )
 def test_a_body_that_is_refused(body, reason):
     """The reason names the field and repeats nothing of the body."""
