@@ -3,14 +3,13 @@
 Where it is read from is not known here. `run.definition_file` makes these from YAML.
 """
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from reporter.common import label_selector
 from reporter.common.objects import Object, items, text
-from reporter.run.plan import ResultFormat
+from reporter.run.plan import ResultFormat, is_name
 
 Place = tuple[str | int, ...]
 """Where a value stands in its document: member names and list positions."""
@@ -44,7 +43,6 @@ _MEMBERS: Final = {
     "cleanup": "cleanup",
 }
 """Members of our shape's `spec`, and the fields that have the same value."""
-_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +99,7 @@ def full_image(written: str, product: str, kubernetes_version: str) -> str:
 
 def misfits(definition: Definition) -> Iterator[tuple[Place, str]]:
     """Say what is wrong with it beyond its shape: where, and what."""
-    if not _NAME.fullmatch(definition.name):
+    if not is_name(definition.name):
         yield (
             ("metadata", "name"),
             "must consist of letters, digits, '.', '_' and '-', at most 63, with a letter or "
