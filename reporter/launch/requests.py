@@ -31,11 +31,10 @@ from reporter.errors import (
 )
 from reporter.kube.api import WARN, KubeApi
 from reporter.launch.job import certificate_holder, job, secret
-from reporter.launch.mirror import Mirror
+from reporter.launch.mirror import Context, Mirror
 from reporter.launch.seen import SeenJob, owner_of, read_job
 from reporter.launch.world import Denial, Run
 from reporter.pki.issuing import CertificateError, Pair
-from reporter.run.clock import RunClock
 from reporter.run.names import STARTED_BY, entry_name
 from reporter.run.plan import Key
 from reporter.run.spec import RunLocation
@@ -123,28 +122,22 @@ class _Attempt:
 class Requests:
     """Creates and deletes what `Launcher` says. It belongs to the event loop.
 
-    `wanted` says whether an entry is to be launched still, `changed` is called after each request
-    and when one may be tried again, `failed` with what was tried and why in vain. `secrets` makes
-    and removes those of the run, `jobs` is told of its Jobs.
+    `wanted` says whether an entry is to be launched still. `secrets` makes and removes those of the
+    run, `jobs` is told of its Jobs.
     """
 
     def __init__(
         self,
         kube: Kube,
         run: Run,
-        place: RunLocation,
+        context: Context,
         secrets: Secrets,
         jobs: Mirror[SeenJob],
         *,
         wanted: Callable[[Key], bool],
-        changed: Callable[[], None],
-        failed: Callable[[str, str], None],
-        now: RunClock,
     ) -> None:
-        self._kube, self._run, self._place, self.secrets = kube, run, place, secrets
-        self._jobs = jobs
-        self._wanted, self._changed, self._tell = wanted, changed, failed
-        self._now, self._clock = now, now.clock
+        self._kube, self._run, self._context, self.secrets = kube, run, context, secrets
+        self._jobs, self._wanted, self._clock = jobs, wanted, context.now.clock
         self._slots = asyncio.Semaphore(AT_ONCE)
         self._attempts: dict[tuple[str, str], _Attempt] = {}
         self._creating = asyncio.Lock()
@@ -252,7 +245,7 @@ class Requests:
         attempt.task = None
         if not task.cancelled() and (fault := task.exception()) is not None:
             self._fault = fault
-        self._changed()
+        self._context.changed()
 
     async def _try(
         self,
@@ -288,10 +281,10 @@ class Requests:
         attempt.until = self._clock() + (delay or 0.0)
         if wish:
             self._paused_until = max(self._paused_until, attempt.until)
-        since = attempt.trouble.since if attempt.trouble else self._now()
+        since = attempt.trouble.since if attempt.trouble else self._context.now()
         attempt.trouble = LauncherTrouble(since, f"{what}: {error}")
-        self._tell(what, str(error))
-        asyncio.get_running_loop().call_later(delay or 0.0, self._changed)
+        self._context.failed(what, str(error))
+        asyncio.get_running_loop().call_later(delay or 0.0, self._context.changed)
 
     def _holder(self, key: Key) -> Key:
         plugin = self._run.plan.plugin(key.plugin)
@@ -302,7 +295,7 @@ class Requests:
         try:
             await self._kube.annotate("ConfigMap", self._run.name, **{STARTED_BY: mark})
         except (Forbidden, InvalidRequest) as error:
-            self._tell(_MARKING, str(error))  # a run without the mark is better than none
+            self._context.failed(_MARKING, str(error))  # a run without the mark is better than none
         self.marked = True
 
     async def _create(self, key: Key, name: str) -> None:
@@ -313,7 +306,7 @@ class Requests:
         assert plugin is not None
         index, timeout = plan.plugins.index(plugin), plan.timeout_of(key.plugin)
         made = partial(
-            job, self._place, self._run.launch, plugin, key, index=index, timeout=timeout
+            job, self._context.place, self._run.launch, plugin, key, index=index, timeout=timeout
         )
         try:
             await self.secrets.provide(certificate_holder(plugin, key))
