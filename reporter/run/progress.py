@@ -45,9 +45,12 @@ class Progress:
 
     def __post_init__(self) -> None:
         # Nobody can list more than there are, and who gives only the list means its length.
-        for name in ("failures", "errors", "appendfailing"):
-            total = max(getattr(self, f"{name}_total"), len(getattr(self, name)))
-            object.__setattr__(self, f"{name}_total", total)
+        if self.failures_total < len(self.failures):
+            object.__setattr__(self, "failures_total", len(self.failures))
+        if self.errors_total < len(self.errors):
+            object.__setattr__(self, "errors_total", len(self.errors))
+        if self.appendfailing_total < len(self.appendfailing):
+            object.__setattr__(self, "appendfailing_total", len(self.appendfailing))
 
     @property
     def appending(self) -> bool:
@@ -189,11 +192,16 @@ def _bounded(progress: Progress) -> Progress:
 
     None is left out: readers count them. Errors have half of the room, and what failures leave.
     """
+    failures, errors = sum(map(_size, progress.failures)), sum(map(_size, progress.errors))
     room = KEY_BYTES - _size(progress.msg)
-    wanted = sum(map(_size, progress.failures))
-    errors = _newest(progress.errors, max(room // 2, room - wanted))
-    failures = _newest(progress.failures, room - sum(map(_size, errors)))
-    return replace(progress, failures=failures, errors=errors)
+    if failures + errors <= room:
+        return progress
+    for_errors = min(errors, max(room // 2, room - failures))
+    return replace(
+        progress,
+        failures=_newest(progress.failures, room - for_errors),
+        errors=_newest(progress.errors, for_errors),
+    )
 
 
 def _newest(texts: tuple[str, ...], room: int) -> tuple[str, ...]:
