@@ -1,112 +1,154 @@
-"""The body of a progress request, read the way Sonobuoy's decoder reads it.
+"""The body of a progress request, read the way Sonobuoy's decoder reads it."""
 
-Nothing is built of a body but what is kept: so a hostile one costs no memory, and no call into the
-parser of the standard library holds up the other threads of the process.
-"""
-
+import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable
 from datetime import datetime
-from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from reporter.common.json_scan import Malformed, Span, elements, members, pieces, scalar
 from reporter.errors import InvalidPayload
-from reporter.run.progress import INT64_MAX, INT64_MIN, KEPT, Progress, clip
+from reporter.run.progress import INT64_MAX, INT64_MIN, Progress
 
-AT_ONCE: Final = 4 * 1024
-"""Bytes of a body that may be read on an event loop: 2.5 ms at most, whatever they are.
+DEEPEST: Final = 32
+TOO_DEEP: Final = f"nested deeper than {DEEPEST}"
 
-A mebibyte of nested lists takes half a second. That is for a thread.
-"""
-_TEXTS: Final = frozenset({"failures", "errors", "appendfailing"})
-_COUNTS: Final = frozenset({"total", "completed", "appendcompleted"})
-_NAMES: Final = frozenset({"msg", "appendtotals", "name", "node", "timestamp", *_TEXTS, *_COUNTS})
 _OURS: Final = frozenset({"name", "node", "timestamp"})  # the aggregator says these itself
-_LONGEST_NAME: Final = 128  # bytes of one that may be ours, with escapes and white space
-_PIECES: Final = 4  # of a string, of 256 characters at least: more than is kept
 _TIMESTAMP = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?"
     r"(?:Z|[+-][0-9]{2}:[0-9]{2})"
 )
+# Brackets, and strings to step over; possessive, or a hostile string would take quadratic time.
+_NESTING = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[{\]}]', re.DOTALL)
+
+
+class Texts(NamedTuple):
+    """A list of texts in which only the first are kept; `total` says how many there are."""
+
+    kept: list[str]
+    total: int
 
 
 def parse_progress(body: bytes) -> Progress:
-    """Read it. Raises `InvalidPayload`, whose text repeats nothing of the body.
+    """Read the body of a progress request. Raises `InvalidPayload`, whose text repeats none of it.
 
-    Field names in any letter case, of several the last; `null` as absent, unknown fields and bytes
-    after the object ignored; whole numbers only as digits.
+    Field names in any letter case, `null` as absent, unknown fields and bytes after the object
+    ignored; whole numbers only as digits. Nothing is cut to size here: `combine` does that, and
+    counts first.
     """
-    fields: dict[str, Any] = {}
-    for name, value in dict(_members(body)).items():
-        if body.startswith(b"null", value.start):
+    return progress_of(_document(body))
+
+
+def progress_of(document: dict[str, Any]) -> Progress:
+    """Return what a document says that was read, in which lists may be `Texts`."""
+    found: dict[str, Any] = {}
+    for name, value in document.items():
+        field = name.casefold()
+        check = FIELDS.get(field)
+        if check is None or value is None:
             continue
-        if name in _TEXTS:
-            fields[name], fields[f"{name}_total"] = _texts(name, body, value)
-        elif name == "msg" and body.startswith(b'"', value.start):
-            fields[name] = _text(body, value)
+        if isinstance(value, Texts):
+            found[field] = check(field, value.kept)
+            found[f"{field}_total"] = value.total
+        elif field in _OURS:
+            check(field, value)
         else:
-            fields[name] = _plain(name, scalar(body, value))
-    return Progress(**{name: value for name, value in fields.items() if name not in _OURS})
+            found[field] = check(field, value)
+    return Progress(**found)
 
 
-def _members(body: bytes) -> Iterator[tuple[str, Span]]:
-    """Yield the members that are ours, by their lower-case names."""
-    start = len(body) - len(body.lstrip(b" \t\r\n"))
-    if body.startswith(b"null", start):
-        return
-    if not body.startswith(b"{", start):
-        raise InvalidPayload("not a JSON object" if body else "empty body")
+def _document(body: bytes) -> dict[str, Any]:
+    if not body:
+        raise InvalidPayload("empty body")
+    text = body.decode(errors="replace").lstrip(" \t\r\n")
+    # Counting brackets is cheap and settles nearly every update; only names full of them need more.
+    if body.count(b"[") + body.count(b"{") > DEEPEST:
+        _refuse_deep(text)
     try:
-        for key, value in members(body, Span(start, len(body))):
-            if key.end - key.start <= _LONGEST_NAME:
-                name = next(pieces(body, key), "").casefold()
-                if name in _NAMES:
-                    yield name, value
-    except Malformed:
+        value, _ = _DECODER.raw_decode(text)
+    except ValueError:
         raise InvalidPayload("not JSON") from None
-
-
-def _text(body: bytes, value: Span) -> str:
-    """Return as much of a string as may be kept."""
-    return clip("".join(islice(pieces(body, value), _PIECES)))
-
-
-def _texts(field: str, body: bytes, value: Span) -> tuple[tuple[str, ...], int]:
-    """Return the first texts of a list, and how many there are."""
-    kept: list[str] = []
-    total = 0
-    if not body.startswith(b"[", value.start):
-        raise InvalidPayload(f"{field}: not a list of strings")
-    for each in elements(body, value):
-        total += 1
-        first = body[each.start]
-        if first not in b'"n':
-            raise InvalidPayload(f"{field}: not a list of strings")
-        if total <= KEPT:
-            kept.append(_text(body, each) if first == ord('"') else "")
-    return tuple(kept), total
-
-
-def _plain(field: str, value: object) -> object:
-    """Return a value that is of the field's type."""
-    if field in _COUNTS:
-        if type(value) is not int or not INT64_MIN <= value <= INT64_MAX:
-            raise InvalidPayload(f"{field}: not a 64-bit integer")
-        if field == "appendcompleted" and value < 0:
-            raise InvalidPayload(f"{field}: negative")
-    elif field == "appendtotals":
-        if not isinstance(value, bool):
-            raise InvalidPayload(f"{field}: not true or false")
-    elif not isinstance(value, str):
-        raise InvalidPayload(f"{field}: not a string")
-    elif field == "timestamp" and not _is_time(value):
-        raise InvalidPayload(f"{field}: not an RFC 3339 time")
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise InvalidPayload("not a JSON object")
     return value
 
 
-def _is_time(written: str) -> bool:
+def _refuse_deep(text: str) -> None:
+    """Raise InvalidPayload before it is parsed: Pythons differ in how deep their parsers can go."""
+    depth = 0
+    for found in _NESTING.finditer(text):
+        if found[0] in "[{":
+            depth += 1
+            if depth > DEEPEST:
+                raise InvalidPayload(TOO_DEEP)
+        elif found[0] in "]}":
+            depth -= 1
+            if depth <= 0:
+                return  # the end of the object
+
+
+def _string(field: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise InvalidPayload(f"{field}: not a string")
+    return value
+
+
+def _integer(field: str, value: object) -> int:
+    if type(value) is not int or not INT64_MIN <= value <= INT64_MAX:
+        raise InvalidPayload(f"{field}: not a 64-bit integer")
+    return value
+
+
+def _count(field: str, value: object) -> int:
+    number = _integer(field, value)
+    if number < 0:
+        raise InvalidPayload(f"{field}: negative")
+    return number
+
+
+def _boolean(field: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise InvalidPayload(f"{field}: not true or false")
+    return value
+
+
+def _strings(field: str, value: object) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise InvalidPayload(f"{field}: not a list of strings")
+    strings = tuple("" if item is None else item for item in value)
+    if not all(isinstance(item, str) for item in strings):
+        raise InvalidPayload(f"{field}: not a list of strings")
+    return strings
+
+
+def _timestamp(field: str, value: object) -> None:
+    text = _string(field, value)
     try:
-        return bool(_TIMESTAMP.fullmatch(written) and datetime.fromisoformat(written))
+        if not _TIMESTAMP.fullmatch(text):
+            raise ValueError(text)
+        datetime.fromisoformat(text)
     except ValueError:
-        return False
+        raise InvalidPayload(f"{field}: not an RFC 3339 time") from None
+
+
+FIELDS: dict[str, Callable[[str, object], object]] = {
+    "name": _string,
+    "node": _string,
+    "timestamp": _timestamp,
+    "msg": _string,
+    "total": _integer,
+    "completed": _integer,
+    "failures": _strings,
+    "errors": _strings,
+    "appendtotals": _boolean,
+    "appendcompleted": _count,
+    "appendfailing": _strings,
+}
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(name)  # NaN and Infinity are Python's, not JSON's
+
+
+_DECODER = json.JSONDecoder(parse_constant=_no_constant)

@@ -22,6 +22,7 @@ from reporter.run.progress import (
     take,
 )
 from reporter.run.progress_body import parse_progress
+from tests.progress_bodies import in_pieces
 from tests.property.run_facts import START, json_values, tried, updates
 
 small = st.builds(
@@ -145,9 +146,15 @@ fields = st.sampled_from(
 
 @given(st.dictionaries(fields, json_values | st.lists(st.text(max_size=3)), max_size=5))
 def test_any_object_is_progress_or_an_invalid_payload(document):
-    """Known fields with values of any type; what was refused is named, not repeated."""
+    """Known fields with values of any type; what was refused is named, not repeated.
+
+    A reader that does it in pieces says the same.
+    """
     body = json.dumps(document).encode()
     progress, refused = tried(parse_progress, body)
+    again, refused_again = tried(in_pieces, body)
+    assert bool(refused) is bool(refused_again)
+    assert refused or combine(None, progress) == combine(None, again)
     if refused:
         assert str(refused).partition(":")[0] in {name.lower() for name in document}
     else:

@@ -1,10 +1,11 @@
 """Progress updates: those of a key reach the store in the order in which they have arrived.
 
-A large body is read when it has a slot and parsed in a thread, one at a time: neither memory nor
-the loop is a single worker's.
+A large body is read when it has a slot and parsed in pieces, between which everybody else has a
+turn: neither memory nor the loop is a single worker's.
 """
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import Callable
 
@@ -19,15 +20,22 @@ from reporter.errors import InvalidPayload
 from reporter.ledger import ProgressTaken, Store, StoreError
 from reporter.run.plan import Key
 from reporter.run.progress import Progress, parse_update_id
-from reporter.run.progress_body import AT_ONCE, parse_progress
+from reporter.run.progress_body import parse_progress
+from reporter.run.progress_pieces import AT_ONCE, parse_in_pieces
 from reporter.run.state import Phase
 from reporter.run.upload import UploadEnded, UploadOutcome
 
 PROGRESS_BODY = 1024 * 1024  # bytes; the same bound as in Sonobuoy's relay
 _LARGE_AT_ONCE = 8  # larger ones in memory
+_PIECE = 0.002  # seconds between two turns of the others
+_MOST_PIECES = 32_768  # of one body; twice as many as a mebibyte of long texts has
 _FREE_SPACE = 1.0  # seconds for which it is believed
 _SOON = (answers.retry_later(1),)
 _ID = istr("Progress-Id")
+
+
+class _TooManyParts(Exception):
+    """A body of lists in lists or of names without end: seconds of work for its reader."""
 
 
 class ProgressUpdates:
@@ -49,7 +57,7 @@ class ProgressUpdates:
         self._clock, self._now = clock, now
         self._free, self._looked = True, -_FREE_SPACE
         self._large = asyncio.Semaphore(_LARGE_AT_ONCE)
-        self._parsing = asyncio.Lock()  # threads that compute keep up the loop
+        self._parsing = asyncio.Lock()  # all of them have one turn together
         self._present: Counter[Key] = Counter()
 
     async def post(
@@ -82,6 +90,8 @@ class ProgressUpdates:
             if update is None:
                 return _too_large(subject)
             return await self._take(request, key, subject, update)
+        except _TooManyParts:
+            return answers.text(413, f"{subject} has too many parts")
         except InvalidPayload as error:
             return answers.text(400, f"invalid progress update: {error}")
         except UploadEnded as error:
@@ -119,7 +129,17 @@ class ProgressUpdates:
         if len(data) <= AT_ONCE:
             return parse_progress(data)
         async with self._parsing:
-            return await asyncio.to_thread(parse_progress, data)
+            pieces, turn = parse_in_pieces(data), time.perf_counter() + _PIECE
+            for _ in range(_MOST_PIECES):
+                try:
+                    next(pieces)
+                except StopIteration as end:
+                    update: Progress = end.value
+                    return update
+                if time.perf_counter() >= turn:
+                    await asyncio.sleep(0)
+                    turn = time.perf_counter() + _PIECE
+            raise _TooManyParts
 
     async def _read(self, request: web.BaseRequest, heard: Callable[[], None]) -> bytes | None:
         """Return the body, or nothing when it is too large."""

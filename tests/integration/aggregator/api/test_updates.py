@@ -3,14 +3,13 @@
 import asyncio
 import contextlib
 import json
-import threading
 
 import pytest
 
 from reporter.ledger import ProgressTaken, StoreFull
 from reporter.run.entry import State
 from reporter.run.progress import Progress, UpdateId
-from reporter.run.progress_body import AT_ONCE, parse_progress
+from reporter.run.progress_pieces import AT_ONCE
 from tests.aggregators import run_certificates as certs
 from tests.aggregators.stores import QuickStore
 from tests.integration.aggregator.api.scene import E2E, HEALTH, NODE1, PROGRESS, serving, situation
@@ -134,6 +133,20 @@ async def test_a_large_update(tmp_path):
         assert (413, line) == counted.said
 
 
+@pytest.mark.parametrize(
+    "unit", [b"[" * 28 + b"]" * 28 + b",", b'{"a":{"b":[]}},'], ids=["nested", "members"]
+)
+@situation
+async def test_a_large_update_of_too_many_parts(tmp_path, unit):
+    """Seconds of work, in which no other large one would have its turn: 413."""
+    async with serving(tmp_path) as scene:
+        body = b'{"x":[' + unit * ((2**20 - 10) // len(unit)) + b"1]}"
+        reply = await scene.post(body)
+
+        assert (413, b"progress update for e2e/global has too many parts\n") == reply.said
+        assert {} == scene.store.snapshot().progress
+
+
 @situation
 async def test_a_large_update_of_long_texts(tmp_path):
     """Full of escapes, as a log in another script than Latin is."""
@@ -150,19 +163,20 @@ async def test_a_large_update_of_long_texts(tmp_path):
 @pytest.mark.parametrize("size", [AT_ONCE, AT_ONCE + 1, 2 * AT_ONCE, 2**16])
 @pytest.mark.parametrize("way", ["with its head", "behind its head", "in chunks"])
 @situation
-async def test_only_a_short_update_is_parsed_on_the_loop(tmp_path, monkeypatch, way, size):
-    """However it comes: a longer one is for a thread."""
-    threads = []
+async def test_only_a_short_update_is_parsed_at_once(tmp_path, monkeypatch, way, size):
+    """However it comes: of a longer one the parser never gets as much in one piece."""
+    handed = []
+    parse = json.JSONDecoder.raw_decode
 
-    def parse(body):
-        threads.append(threading.current_thread())
-        return parse_progress(body)
+    def counting(decoder, text, idx=0):
+        handed.append(len(text))
+        return parse(decoder, text, idx)
 
     start, end = b'{"errors":["a"', b'],"msg":"m"}'
     names, rest = divmod(size - len(start) - len(end), len(b',"b"'))
     body = start + b',"b"' * names + b" " * rest + end
     assert size == len(body)
-    monkeypatch.setattr("reporter.aggregator.api.progress.parse_progress", parse)
+    monkeypatch.setattr(json.JSONDecoder, "raw_decode", counting)
     async with serving(tmp_path) as scene, scene.connect() as wire:
         if way == "with its head":
             await wire.send(request("POST", PROGRESS, body))
@@ -178,7 +192,8 @@ async def test_only_a_short_update_is_parsed_on_the_loop(tmp_path, monkeypatch, 
         sent = scene.store.snapshot().progress[E2E].progress
 
     assert (200, 1 + names) == (reply.status, sent.errors_total)
-    assert [size == AT_ONCE] == [thread is threading.current_thread() for thread in threads]
+    assert (size == AT_ONCE) == (size in handed), handed
+    assert AT_ONCE >= max(handed)
 
 
 @situation
