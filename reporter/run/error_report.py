@@ -1,9 +1,8 @@
 """What a worker's report says of an error, and verdicts on bodies that nobody reads."""
 
 import json
-from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from reporter.common.json_scan import document, pick, pieces
 from reporter.common.objects import json_object
@@ -58,24 +57,15 @@ def unreadable(cause: str) -> ResultVerdict:
 
 
 def parse_report(data: bytes) -> Report:
-    """Read a JSON object with the text `error`. Raises `InvalidPayload`.
-
-    Of its members only those we read are built: the parser of the standard library would hold up
-    all other threads over a body made for that.
-    """
-    said: dict[str, str] = {}
-    with suppress(InvalidPayload):
-        spans, _ = pick(data, document(data), ("error", "cause", "status"))
-        said = {
-            name: clean_pieces(pieces(data, span), _TEXT_BYTES)
-            for name, span in spans.items()
-            if data.startswith(b'"', span.start)
-        }
-    if "error" not in said:
+    """Read a JSON object with the text `error`. Raises `InvalidPayload`."""
+    said = json_object(data) if len(data) <= SONOBUOY_BYTES else _members(data)
+    if said is None or not isinstance(said.get("error"), str):
         raise InvalidPayload('not an error report: no JSON object with a text "error"')
+    cause = said.get("cause")
+    reason = clean(cause, _REASON_BYTES) if isinstance(cause, str) else ""
     return Report(
-        said["error"] or _UNSAID,
-        clean(said.get("cause", ""), _REASON_BYTES),
+        clean(said["error"], _TEXT_BYTES, _UNSAID),
+        reason,
         unknown=said.get("status") == ResultStatus.UNKNOWN,
     )
 
@@ -92,3 +82,19 @@ def sonobuoy_report(data: bytes) -> Report | None:
     if said is None or list(said) != ["error"] or not isinstance(said["error"], str):
         return None
     return Report(clean(said["error"], _TEXT_BYTES, _UNSAID))
+
+
+def _members(data: bytes) -> dict[str, Any] | None:
+    """What a report of any size says; of its members, only those we read are built.
+
+    The parser of the standard library would hold up all other threads over a body made for that.
+    """
+    try:
+        spans, _ = pick(data, document(data), ("error", "cause", "status"))
+    except InvalidPayload:
+        return None
+    return {
+        name: clean_pieces(pieces(data, span), _TEXT_BYTES)
+        for name, span in spans.items()
+        if data.startswith(b'"', span.start)
+    }
