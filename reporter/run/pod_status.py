@@ -18,6 +18,7 @@ from reporter.run.results import ResultStatus
 from reporter.run.status import API_VERSION
 from reporter.run.view import (
     BAD,
+    COUNTS,
     LAST,
     Look,
     ReadOutcome,
@@ -147,7 +148,7 @@ def of_reading(reading: Reading) -> Look:
     why = section(ours, "why")
     plugins = list(_plugins(reading.status, why))
     status = text(ours, "status") or text(reading.status, "status")
-    counted = counts({"counts": section(ours, "counts"), "plugins": plugins})
+    counted = _told_counts(ours, len(plugins)) or counts({"plugins": plugins})
     whole = counted["entries"]
     final = ours.get("final")
     tar = section(reading.status, "tar-info")
@@ -175,6 +176,15 @@ def of_reading(reading: Reading) -> Look:
 
 def _ours(pod: Mapping[str, Any]) -> Mapping[str, Any]:
     return plain_object(text(section(pod, "metadata", "annotations"), RUN_ANNOTATION))
+
+
+def _told_counts(ours: Mapping[str, Any], rows: int) -> Mapping[str, int] | None:
+    """Return the counts that our annotation tells; nothing where they make no sense."""
+    stated = section(ours, "counts")
+    found = {name: many for name in COUNTS if (many := number(stated, name)) is not None}
+    whole = found.get("entries", -1)
+    sane = rows <= whole and all(0 <= many <= whole for many in found.values())
+    return found if sane and len(found) == len(COUNTS) else None
 
 
 def _plugins(status: Mapping[str, Any], why: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

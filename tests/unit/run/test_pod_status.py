@@ -267,6 +267,9 @@ def test_a_small_run_has_each_row_once():
         {"entries": 1_500},
         {"entries": 9, "decided": 9, "received": 9, "failed": True, "unknown": 0},
         {"entries": 9, "decided": 9, "received": 9, "failed": "1", "unknown": 0},
+        {"entries": 9, "decided": -1, "received": 9, "failed": 1, "unknown": 0},
+        {"entries": 9, "decided": 10, "received": 9, "failed": 1, "unknown": 0},
+        {"entries": 3, "decided": 3, "received": 3, "failed": 3, "unknown": 0},
         {"entries": 10**40, "decided": 9, "received": 9, "failed": 1, "unknown": 0},
     ],
 )
