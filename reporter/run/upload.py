@@ -130,7 +130,9 @@ class Upload:
 GZIP: Final = "application/gzip"  # exactly; parameters or another spelling mean an opaque file
 DEFAULT_NAME: Final = "result"
 NAME_BYTES: Final = 255
-_HEADER_CHARS: Final = 4 * 1024  # of a Content-Disposition: its reading holds up everybody
+# Of a Content-Disposition: its reading holds up everybody, each semicolon for the whole length.
+_HEADER_CHARS: Final = 4 * 1024
+_SEMICOLONS: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +175,8 @@ def filename_of(content_disposition: str | None) -> str:
     A header of more than 4 KiB gives none.
     """
     if content_disposition is None or len(content_disposition) > _HEADER_CHARS:
+        return ""
+    if content_disposition.count(";") > _SEMICOLONS:
         return ""
     message = Message()
     # Bytes that are no UTF-8 arrive as lone surrogates, which no database column takes.

@@ -200,6 +200,8 @@ def test_an_opaque_file_keeps_its_name(tmp_path: Path, meta: Meta, name: str) ->
         pytest.param("attachment; filename=\udcff.txt", "?.txt", id="no-utf-8"),
         pytest.param(f"attachment; filename={'ü' * 200}", "ü" * 127, id="cut-at-a-character"),
         pytest.param(f"a; filename=a; x={'y' * 4_079}", "a", id="4-kib"),
+        pytest.param(f"a; filename=a{';' * 31}", "a", id="32-semicolons"),
+        pytest.param(f"a; filename=a{';' * 32}", "", id="33-semicolons"),
         pytest.param(f"a; filename=a; x={'y' * 4_080}", "", id="longer-than-4-kib"),
     ],
 )
