@@ -4,7 +4,7 @@ from typing import Final
 
 from reporter.launch.job import secret_name
 from reporter.launch.seen import LATE, SeenPod
-from reporter.launch.world import Findings, Present
+from reporter.launch.world import Decision, Present
 from reporter.run.entry import HOLD, Entry, may_still_come, unjudged
 from reporter.run.names import entry_name
 from reporter.run.plan import Key, Plugin
@@ -19,14 +19,14 @@ _OWN_WORDS: Final = frozenset({Rank.RESULT, Rank.WORKER})
 """Ranks of what came from the Pod."""
 
 
-def clean_up(present: Present, found: Findings) -> None:
+def clean_up(present: Present, found: Decision) -> None:
     """Say what to do about the decided entries.
 
     While the run goes on a Job stays until its logs were taken; at its end that has a limit.
     """
     launch, now, ending_since = present.run.launch, present.now, present.memory.ending_since
     hurry = ending_since is not None and now >= ending_since + LOGS
-    kept = set()
+    kept, take_logs, delete = set(), [], []
     for key, job in present.jobs.items():
         entry = present.entries[key]
         if not entry.terminal:
@@ -39,7 +39,7 @@ def clean_up(present: Present, found: Findings) -> None:
         if unseen and logs:
             found.dues.append(unseen)
         elif logs:
-            found.take_logs.append(key)
+            take_logs.append(key)
         left = "its logs have not been taken yet" if logs and not hurry else ""
         if _unjudged(launch, entry):
             left = "its result has not been judged yet"
@@ -52,15 +52,18 @@ def clean_up(present: Present, found: Findings) -> None:
             found.dues.append(wait)
         elif not left:
             left = "its deletion has not been confirmed yet"
-            found.delete.append(job.name)
+            delete.append(job.name)
         if left:
             found.left[f"Job {job.name}"] = left
     if ending_since is not None:
-        if found.take_logs:
+        if take_logs:
             found.dues.append(ending_since + LOGS)
         found.left |= _ending_pods(present)
-    for plugin in present.run.plan.plugins:
-        found.delete_secrets += _unneeded(present, plugin, present.jobs.keys() - kept)
+    using = present.jobs.keys() - kept
+    found.take_logs, found.delete = tuple(take_logs), tuple(delete)
+    found.delete_secrets = tuple(
+        name for plugin in present.run.plan.plugins for name in _unneeded(present, plugin, using)
+    )
 
 
 def _ending_pods(present: Present) -> dict[str, str]:

@@ -25,10 +25,13 @@ from reporter.launch.seen import SeenPod
 from reporter.run.plan import Key
 
 AT_ONCE = 8
-CONTAINER_BYTES = 5 * 2**20
-RUN_BYTES = 2**30
+CONTAINER_BYTES = 5 * 2**20  # that are kept of each
+RUN_BYTES = 2**30  # of all together
 TRIES = 3
-LONGEST = 20.0  # seconds; the logs of two such containers are taken even at the end of a run
+PAUSE = 1.0  # seconds between two of them
+# Seconds for which one is read: a container that writes without end would keep up the logs of
+# others until the run ends, when those of two such containers are taken still.
+LONGEST = 20.0
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 
@@ -36,9 +39,8 @@ _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 class Logs:
     """Takes logs to `folder`, by way of `staging` on the same file system. Threads may share it.
 
-    At most `most` bytes of each container are kept, `room` of all together, and none for which
-    `check_room` raises OSError, given its size: it would use the disk's reserve. Each is read for
-    `seconds`: one that writes without end would keep up the logs of others until the run ends.
+    None is kept for which `check_room` raises OSError, given its size: it would use the disk's
+    reserve.
     """
 
     def __init__(
@@ -49,18 +51,13 @@ class Logs:
         staging: Path,
         *,
         check_room: Callable[[int], None],
-        most: int = CONTAINER_BYTES,
-        room: int = RUN_BYTES,
-        seconds: float = LONGEST,
-        pause: float = 1.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._api, self._namespace, self._most, self._pause = api, namespace, most, pause
-        self._seconds, self._clock = seconds, clock
+        self._api, self._namespace, self._clock = api, namespace, clock
         self._home, self._staging, self._check_room = folder / namespace, staging, check_room
         self._lock, self._stopped = threading.Lock(), threading.Event()
         self._open: set[LogStream] = set()
-        self._room = room - sum(file.stat().st_size for file in folder.rglob("*.txt"))
+        self._room = RUN_BYTES - sum(file.stat().st_size for file in folder.rglob("*.txt"))
 
     def taken(self, pod: str) -> bool:
         """Say whether the logs of that Pod are there."""
@@ -104,7 +101,7 @@ class Logs:
                         "A log could not be read", pod=pod, container=container, error=error
                     )
                     return
-                self._stopped.wait(self._pause)
+                self._stopped.wait(PAUSE)
         size = sum(map(len, tail))
         with self._lock:  # while it is written, too: each sees the room that the others leave
             try:
@@ -122,20 +119,20 @@ class Logs:
     def _tail(self, pod: str, container: str) -> deque[bytes]:
         """Read a log and return its end. The API knows no number of bytes there, only of lines."""
         pieces: deque[bytes] = deque()
-        size, end = 0, self._clock() + self._seconds
+        size, end = 0, self._clock() + LONGEST
         stream = self._api.stream_log(self._namespace, pod, container)
         with self._reading(stream):
             for piece in stream:
                 pieces.append(piece)
                 size += len(piece)
-                while size - len(pieces[0]) >= self._most:
+                while size - len(pieces[0]) >= CONTAINER_BYTES:
                     size -= len(pieces.popleft())
                 if self._clock() >= end:
                     said = "Log truncated: reading it took too long"
                     log.get().warning(said, pod=pod, container=container)
                     break
-        if size > self._most:
-            pieces[0] = pieces[0][size - self._most :]
+        if size > CONTAINER_BYTES:
+            pieces[0] = pieces[0][size - CONTAINER_BYTES :]
         return pieces
 
     @contextmanager

@@ -19,7 +19,7 @@ from reporter.common.retry import next_delay
 from reporter.errors import InvalidPayload, ReporterError
 from reporter.link.client import AggregatorClient
 from reporter.link.delivery import FIRST_STEP, LONGEST_STEP, Event, outcome_of
-from reporter.run.progress import parse_progress
+from reporter.run.progress_body import parse_progress
 
 PATH = "/progress"
 METHODS = ("POST", "PUT")

@@ -3,14 +3,13 @@
 Where it is read from is not known here. `run.definition_file` makes these from YAML.
 """
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from reporter.common import label_selector
 from reporter.common.objects import Object, items, text
-from reporter.run.plan import ResultFormat
+from reporter.run.plan import ResultFormat, is_name
 
 Place = tuple[str | int, ...]
 """Where a value stands in its document: member names and list positions."""
@@ -32,7 +31,6 @@ RESERVED_VOLUMES: Final = (
 KUBERNETES_VERSION: Final = "$SONOBUOY_K8S_VERSION"
 PRODUCT: Final = "$STATUS_REPORTER_IMAGE"
 """Stands for the status reporter's own image."""
-ACCOUNT: Final = "sonobuoy-serviceaccount"
 
 _MEMBERS: Final = {
     "driver": "driver",
@@ -45,7 +43,6 @@ _MEMBERS: Final = {
     "cleanup": "cleanup",
 }
 """Members of our shape's `spec`, and the fields that have the same value."""
-_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +99,7 @@ def full_image(written: str, product: str, kubernetes_version: str) -> str:
 
 def misfits(definition: Definition) -> Iterator[tuple[Place, str]]:
     """Say what is wrong with it beyond its shape: where, and what."""
-    if not _NAME.fullmatch(definition.name):
+    if not is_name(definition.name):
         yield (
             ("metadata", "name"),
             "must consist of letters, digits, '.', '_' and '-', at most 63, with a letter or "
@@ -176,51 +173,3 @@ def read_definition(document: Mapping[str, Any]) -> Definition:
 def doubled(names: Sequence[str]) -> Iterator[int]:
     """Tell which of the names have come before."""
     return (at for at, name in enumerate(names) if name in names[:at])
-
-
-def sonobuoy_template(document: Object, *, per_node: bool) -> tuple[Object, tuple[str, ...]]:
-    """Return the Pod template of a definition in Sonobuoy's shape, and what was changed in it.
-
-    Without a `podSpec` it has what Sonobuoy v0.57 gives such plugins.
-    """
-    given = document.get("podSpec")
-    spec = dict(given if given is not None else _default_spec(per_node=per_node))
-    remarks = []
-    spec["containers"] = [*items(spec, "containers"), document["spec"]]
-    extra = items(document, "extra-volumes")
-    spec["volumes"] = [*items(spec, "volumes"), {"name": "results", "emptyDir": {}}, *extra]
-    if spec.get("restartPolicy", "Never") != "Never":
-        remarks.append(f"restartPolicy {spec['restartPolicy']} becomes Never")
-    spec["restartPolicy"] = "Never"
-    if spec.get("serviceAccountName") == ACCOUNT:
-        del spec["serviceAccountName"]
-        remarks.append(
-            f"the service account {ACCOUNT} is replaced by --service-account or the run's own"
-        )
-    return {"spec": spec}, tuple(remarks)
-
-
-def _default_spec(*, per_node: bool) -> dict[str, Any]:
-    if per_node:
-        return {
-            "dnsPolicy": "ClusterFirstWithHostNet",
-            "hostIPC": True,
-            "hostNetwork": True,
-            "hostPID": True,
-            "serviceAccountName": ACCOUNT,
-            "tolerations": [{"operator": "Exists"}],
-            "volumes": [{"name": "root", "hostPath": {"path": "/"}}],
-        }
-    return {
-        "nodeSelector": {"kubernetes.io/os": "linux"},
-        "serviceAccountName": ACCOUNT,
-        "tolerations": [
-            {
-                "key": "node-role.kubernetes.io/master",
-                "operator": "Exists",
-                "effect": "NoSchedule",
-            },
-            {"key": "CriticalAddonsOnly", "operator": "Exists"},
-            {"key": "kubernetes.io/e2e-evict-taint-key", "operator": "Exists"},
-        ],
-    }

@@ -93,7 +93,8 @@ def _members(data: bytes) -> dict[str, Any] | None:
         spans, _ = pick(data, document(data), ("error", "cause", "status"))
     except InvalidPayload:
         return None
-    texts = {
-        name: span for name, span in spans.items() if data[span.start : span.start + 1] == b'"'
+    return {
+        name: clean_pieces(pieces(data, span), _TEXT_BYTES)
+        for name, span in spans.items()
+        if data.startswith(b'"', span.start)
     }
-    return {name: clean_pieces(pieces(data, span), _TEXT_BYTES) for name, span in texts.items()}

@@ -121,7 +121,7 @@ def parse_plan(document: object) -> Plan:
         else:
             problems.append(f"plugins[{at}]: not an object")
     names = [plugin.get("name") for plugin in plugins if isinstance(plugin, dict)]
-    twice = _doubled(str(name) for name in names if _is_name(name))
+    twice = _doubled(str(name) for name in names if is_name(name))
     problems += [f"plugins{problem}" for problem in twice]
     if problems:
         raise PlanError(problems)
@@ -194,7 +194,7 @@ def _must(good: Callable[[Any], bool], words: str) -> Rule:
     return lambda value: [] if good(value) else [f": {words}"]
 
 
-def _is_name(value: object) -> bool:
+def is_name(value: object) -> bool:
     return isinstance(value, str) and _NAME.fullmatch(value) is not None
 
 
@@ -233,7 +233,7 @@ def _skipped(value: Any) -> Iterator[str]:
 
 
 _name: Final = _must(
-    _is_name,
+    is_name,
     "not a name (letters, digits, '.', '_', '-', at most 63, a letter or digit at both ends)",
 )
 _timeout: Final = _must(

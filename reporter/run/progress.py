@@ -1,16 +1,18 @@
 """Progress of a plugin: one update, combining updates, which of two is the newer.
 
-One implementation for both sides of the wire. When it is written down, and where, is not here.
+One implementation for both sides of the wire. How one is read, and where it is written down, is not
+here.
 """
 
 import math
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from reporter.errors import InvalidPayload
-from reporter.run.progress_body import INT64_MAX, INT64_MIN, read_body
+
+INT64_MAX: Final = 2**63 - 1
+INT64_MIN: Final = -(2**63)
 
 KEPT: Final = 1_000  # failures and errors of one key; the true counts go on
 TEXT_BYTES: Final = 1_024
@@ -19,7 +21,6 @@ _EMPTY_TEXT, _ONE_TEXT, _WIDEST = 8, 64, 4  # bytes of memory: a place, an objec
 EPOCHS_KEPT: Final = 16  # replaced senders of one key: a worker restarts rarely
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
-_OURS = frozenset({"name", "node", "timestamp"})  # the aggregator says these itself
 _UPDATE_ID = re.compile(r"([!-.0-~]{1,64})/([0-9]{1,18})")  # as docs/openapi.yaml has it
 
 
@@ -161,19 +162,6 @@ def newest(one: StoredProgress | None, other: StoredProgress | None) -> StoredPr
     return other if one is None or (other is not None and other.at > one.at) else one
 
 
-def parse_progress(body: bytes) -> Progress:
-    """Read the body of a progress request. Raises `InvalidPayload` with a text safe to show.
-
-    Nothing is cut to size here: `combine` does that, and counts first.
-    """
-    return progress_of(read_body(body))
-
-
-def progress_of(fields: Mapping[str, Any]) -> Progress:
-    """Return the update that has these fields."""
-    return Progress(**{name: value for name, value in fields.items() if name not in _OURS})
-
-
 def footprint(sent: StoredProgress) -> int:
     """Return about how many bytes of memory the texts of a key take."""
     progress, size = sent.progress, 0
@@ -202,38 +190,30 @@ def _clipped(texts: tuple[str, ...]) -> tuple[str, ...]:
 def _bounded(progress: Progress) -> Progress:
     """Return the texts in `KEY_BYTES`: the oldest are shortened first, the newest stay readable.
 
-    None is left out: readers count them.
+    None is left out: readers count them. Errors have half of the room, and what failures leave.
     """
-    failures, errors = _sizes(progress.failures), _sizes(progress.errors)
+    failures, errors = sum(map(_size, progress.failures)), sum(map(_size, progress.errors))
     room = KEY_BYTES - _size(progress.msg)
-    if sum(failures) + sum(errors) <= room:
+    if failures + errors <= room:
         return progress
-    for_errors = min(sum(errors), max(room // 2, room - sum(failures)))
+    for_errors = min(errors, max(room // 2, room - failures))
     return replace(
         progress,
-        failures=_shortened(progress.failures, failures, room - for_errors),
-        errors=_shortened(progress.errors, errors, for_errors),
+        failures=_newest(progress.failures, room - for_errors),
+        errors=_newest(progress.errors, for_errors),
     )
 
 
-def _shortened(texts: tuple[str, ...], sizes: list[int], room: int) -> tuple[str, ...]:
-    over = sum(sizes) - room
-    if over <= 0:
-        return texts
+def _newest(texts: tuple[str, ...], room: int) -> tuple[str, ...]:
     kept = []
-    for text, size in zip(texts, sizes, strict=True):
-        kept.append(text if over <= 0 else clip(text, max(0, size - over)))
-        over -= size - _size(kept[-1])
-    return tuple(kept)
+    for text in reversed(texts):
+        kept.append(clip(text, room))
+        room = room - _size(text) if kept[-1] == text else 0
+    return tuple(reversed(kept))
 
 
 def _size(text: str) -> int:
-    # A plugin's own text may hold lone surrogates: 3 bytes, as the U+FFFD they become.
-    return len(text) if text.isascii() else len(text.encode(errors="surrogatepass"))
-
-
-def _sizes(texts: tuple[str, ...]) -> list[int]:
-    return [_size(text) for text in texts]
+    return len(text) if text.isascii() else len(text.encode())
 
 
 def _longer(kept: tuple[str, ...], new: tuple[str, ...]) -> tuple[str, ...]:

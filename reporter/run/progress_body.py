@@ -1,7 +1,4 @@
-"""The body of a progress request, read the way Sonobuoy's decoder reads it.
-
-JSON to plain values; what they mean is not here.
-"""
+"""The body of a progress request, read the way Sonobuoy's decoder reads it."""
 
 import json
 import re
@@ -10,12 +7,12 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from reporter.errors import InvalidPayload
+from reporter.run.progress import INT64_MAX, INT64_MIN, Progress
 
 DEEPEST: Final = 32
 TOO_DEEP: Final = f"nested deeper than {DEEPEST}"
-INT64_MAX: Final = 2**63 - 1
-INT64_MIN: Final = -(2**63)
 
+_OURS: Final = frozenset({"name", "node", "timestamp"})  # the aggregator says these itself
 _TIMESTAMP = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?"
     r"(?:Z|[+-][0-9]{2}:[0-9]{2})"
@@ -31,18 +28,18 @@ class Texts(NamedTuple):
     total: int
 
 
-def read_body(body: bytes) -> dict[str, Any]:
-    """Return the fields that are there, by their lower-case names and of the right types.
+def parse_progress(body: bytes) -> Progress:
+    """Read the body of a progress request. Raises `InvalidPayload`, whose text repeats none of it.
 
     Field names in any letter case, `null` as absent, unknown fields and bytes after the object
-    ignored; whole numbers only as digits. Raises `InvalidPayload`, whose text repeats nothing of
-    the body.
+    ignored; whole numbers only as digits. Nothing is cut to size here: `combine` does that, and
+    counts first.
     """
-    return fields_of(_document(body))
+    return progress_of(_document(body))
 
 
-def fields_of(document: dict[str, Any]) -> dict[str, Any]:
-    """Return the same for a document that was read: a list, with its `_total` beside it."""
+def progress_of(document: dict[str, Any]) -> Progress:
+    """Return what a document says that was read, in which lists may be `Texts`."""
     found: dict[str, Any] = {}
     for name, value in document.items():
         field = name.casefold()
@@ -52,9 +49,11 @@ def fields_of(document: dict[str, Any]) -> dict[str, Any]:
         if isinstance(value, Texts):
             found[field] = check(field, value.kept)
             found[f"{field}_total"] = value.total
+        elif field in _OURS:
+            check(field, value)
         else:
             found[field] = check(field, value)
-    return found
+    return Progress(**found)
 
 
 def _document(body: bytes) -> dict[str, Any]:

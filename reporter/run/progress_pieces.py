@@ -11,8 +11,8 @@ from collections.abc import Generator
 from typing import Any, Final
 
 from reporter.errors import InvalidPayload
-from reporter.run.progress import KEPT, Progress, clip, progress_of
-from reporter.run.progress_body import DEEPEST, FIELDS, TOO_DEEP, Texts, fields_of
+from reporter.run.progress import KEPT, Progress, clip
+from reporter.run.progress_body import DEEPEST, FIELDS, TOO_DEEP, Texts, progress_of
 
 Pieces = Generator[None, None, None]
 
@@ -55,7 +55,7 @@ def parse_in_pieces(body: bytes) -> Generator[None, None, Progress]:
     """
     text = yield from _decoded(body)
     document = yield from _Reader(text).document()
-    return progress_of(fields_of(document))
+    return progress_of(document)
 
 
 def _decoded(body: bytes) -> Generator[None, None, str]:

@@ -177,8 +177,7 @@ def still_open(snapshot: Snapshot) -> set[str]:
 
 def percent_complete(snapshot: Snapshot) -> float:
     """Return the share of entries that are decided, 0 to 1, four decimals; 1 for an empty plan."""
-    running = sum(many for kind, many in snapshot.tally.items() if kind.state is State.RUNNING)
-    return share(len(snapshot.entries) - running, len(snapshot.entries))
+    return share(counts(snapshot)["decided"], len(snapshot.entries))
 
 
 def share(part: int, whole: int) -> float:

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Final
 
+from reporter.common.objects import stamp
 from reporter.common.text import is_host
 
 LARGEST: Final = 5 * 1024**3
@@ -164,9 +165,9 @@ def expires_too_soon(destination: Destination, now: float, until: float) -> str:
     if end is None or end >= until:
         return ""
     if end <= now:
-        return f"the upload URL expired at {_moment(end)}"
+        return f"the upload URL expired at {stamp(end)}"
     return (
-        f"the upload URL expires at {_moment(end)}, but the run may last until {_moment(until)}, "
+        f"the upload URL expires at {stamp(end)}, but the run may last until {stamp(until)}, "
         "if every plugin uses its full timeout"
     )
 
@@ -199,10 +200,3 @@ def _time(written: str) -> float | None:
         return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError):
         return None
-
-
-def _moment(seconds: float) -> str:
-    try:
-        return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%SZ}"
-    except (ValueError, OverflowError, OSError):
-        return "the end of time"

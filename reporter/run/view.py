@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from math import isfinite
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 from reporter.common.objects import items, number, section, text
 from reporter.run.plan import GLOBAL
@@ -257,16 +257,13 @@ def plain_json(written: str) -> Any:
 
     NaN and infinity are no JSON, though Python reads and writes them.
     """
-    return json.loads(written, parse_constant=_no_number, parse_float=_finite)
 
+    def number(written: str) -> float:
+        if not isfinite(found := float(written)):
+            raise ValueError(f"not a number: {written}")
+        return found
 
-def _no_number(written: str) -> NoReturn:
-    raise ValueError(f"not a number: {written}")
-
-
-def _finite(written: str) -> float:
-    found = float(written)
-    return found if isfinite(found) else _no_number(written)
+    return json.loads(written, parse_constant=number, parse_float=number)
 
 
 # -- remarks ---------------------------------------------------------------------------------------

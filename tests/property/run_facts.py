@@ -4,8 +4,7 @@ from hypothesis import strategies as st
 
 from reporter.errors import InvalidPayload
 from reporter.run.plan import PlanError
-from reporter.run.progress import KEPT, Progress
-from reporter.run.progress_body import INT64_MAX, INT64_MIN
+from reporter.run.progress import INT64_MAX, INT64_MIN, KEPT, Progress
 
 START = 1_767_225_600.0
 

@@ -7,6 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reporter.run.progress import (
+    INT64_MAX,
+    INT64_MIN,
     KEPT,
     KEY_BYTES,
     TEXT_BYTES,
@@ -16,11 +18,10 @@ from reporter.run.progress import (
     combine,
     fitting,
     footprint,
-    parse_progress,
     parse_update_id,
     take,
 )
-from reporter.run.progress_body import INT64_MAX, INT64_MIN
+from reporter.run.progress_body import parse_progress
 from tests.progress_bodies import in_pieces
 from tests.property.run_facts import START, json_values, tried, updates
 

@@ -23,8 +23,7 @@ from reporter.run.entry import (
 from reporter.run.heartbeats import Beat, beaten, heard, lost, shifted
 from reporter.run.plan import Key, Plan, Plugin, parse_plan, plan_document
 from reporter.run.pod_status import of_reading, pick_pod, read_status
-from reporter.run.progress import StoredProgress, combine
-from reporter.run.progress_body import INT64_MAX
+from reporter.run.progress import INT64_MAX, StoredProgress, combine
 from reporter.run.record import Cause, Failure, Rank, Record
 from reporter.run.state import Phase, Snapshot, Status, counts, final, percent_complete, run_status
 from reporter.run.upload import UploadOutcome

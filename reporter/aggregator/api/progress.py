@@ -20,7 +20,8 @@ from reporter.aggregator.server.body import Body
 from reporter.errors import InvalidPayload
 from reporter.ledger import ProgressTaken, StoreError
 from reporter.run.plan import Key
-from reporter.run.progress import Progress, parse_progress, parse_update_id
+from reporter.run.progress import Progress, parse_update_id
+from reporter.run.progress_body import parse_progress
 from reporter.run.progress_pieces import AT_ONCE, parse_in_pieces
 from reporter.run.state import Phase
 from reporter.run.upload import UploadEnded, UploadOutcome

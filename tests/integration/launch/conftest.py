@@ -12,6 +12,12 @@ from tests.fakekube import FakeKube
 from tests.integration.launch.world import World, plan_of
 
 
+@pytest.fixture(autouse=True)
+def _no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between two tries to read a log."""
+    monkeypatch.setattr("reporter.launch.logs.PAUSE", 0.01)
+
+
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
     """A run with a plugin for the cluster and one for each node."""

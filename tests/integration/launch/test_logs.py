@@ -24,9 +24,9 @@ class Scene:
         self.api = connect(fake)
         (folder / "staging").mkdir()
 
-    def logs(self, api: Any = None, **limits: Any) -> Logs:
+    def logs(self, api: Any = None, **given: Any) -> Logs:
         podlogs, staging = self.folder / "podlogs", self.folder / "staging"
-        given = {"check_room": lambda size: None, "pause": 0.01, **limits}
+        given = {"check_room": lambda size: None, **given}
         return Logs(api or self.api, "default", podlogs, staging, **given)
 
     def says(self, container: str, said: bytes) -> None:
@@ -65,23 +65,25 @@ def test_all_containers_of_a_pod(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("size", [0, 1, 999, 1000, 1001, 250_000])
-def test_of_a_long_log_the_end(scene: Scene, size: int) -> None:
+def test_of_a_long_log_the_end(scene: Scene, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Byte for byte, and no more than that of it in memory."""
+    monkeypatch.setattr("reporter.launch.logs.CONTAINER_BYTES", 1000)
     said = bytes(number % 251 for number in range(size))
     scene.says("adapter", said)
-    scene.logs(most=1000).take(POD, ["adapter"])
+    scene.logs().take(POD, ["adapter"])
 
     assert [said[-1000:]] == list(scene.found().values())
 
 
-def test_the_logs_of_a_run_have_a_bound(scene: Scene) -> None:
+def test_the_logs_of_a_run_have_a_bound(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     """What does not fit is left out; a restart counts what is there."""
+    monkeypatch.setattr("reporter.launch.logs.RUN_BYTES", 1000)
     scene.says("adapter", b"x" * 600)
-    scene.logs(room=1000).take(POD, ["adapter"])
+    scene.logs().take(POD, ["adapter"])
     other = f"{POD}2"
     scene.fake.create_pod(make_pod(scene.fake.job("validate"), name=other, uid="2"))
     scene.fake.store.logs["default", other, "adapter"] = b"y" * 600
-    scene.logs(room=1000).take(other, ["adapter"])
+    scene.logs().take(other, ["adapter"])
 
     assert {f"default/{POD}/logs/adapter.txt": b"x" * 600} == scene.found()
 
@@ -148,7 +150,7 @@ def test_a_log_is_read_for_so_long(
 ) -> None:
     """What came until then is kept, and people are told; others want to be read, too."""
     api = Slow(lines)
-    logs = scene.logs(api, seconds=20.0, clock=lambda: api.now)
+    logs = scene.logs(api, clock=lambda: api.now)
     with log.capture() as events:
         logs.take(POD, ["adapter"])
     assert [b"".join(b"%d\n" % at for at in range(1, seconds + 1))] == list(scene.found().values())

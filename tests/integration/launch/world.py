@@ -167,7 +167,7 @@ class World:
         """What takes logs to `podlogs`."""
         (self.folder / "staging").mkdir(exist_ok=True)
         podlogs, staging = self.folder / "podlogs", self.folder / "staging"
-        return Logs(api, NAMESPACE, podlogs, staging, check_room=lambda size: None, pause=0.01)
+        return Logs(api, NAMESPACE, podlogs, staging, check_room=lambda size: None)
 
     def _began(self, key: Key) -> None:
         if self.passes(key):

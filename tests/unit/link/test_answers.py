@@ -15,7 +15,8 @@ from reporter.link.messages import (
     encode_progress,
     type_of_unreadable,
 )
-from reporter.run.progress import Progress, parse_progress
+from reporter.run.progress import Progress
+from reporter.run.progress_body import parse_progress
 
 SHA = hashlib.sha256(b"x").hexdigest()
 

@@ -8,6 +8,7 @@ import pytest
 from reporter.common import schema
 from reporter.run.definition import Definition, NodeSelection
 from reporter.run.definition_file import MAX_BYTES, read_definitions
+from tests.tables import table
 
 
 def read(text):
@@ -245,112 +246,88 @@ def test_two_missing_members():
     }
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "expected"),
-    [
-        pytest.param("", "line 1: no plugin definition found", id="empty"),
-        pytest.param("# nothing\n", "line 1: no plugin definition found", id="comment"),
-        pytest.param("- a\n", "line 1: not an object", id="list"),
-        pytest.param(
-            "kind: Pod\n",
+    {
+        "empty": ("", "line 1: no plugin definition found"),
+        "comment": ("# nothing\n", "line 1: no plugin definition found"),
+        "list": ("- a\n", "line 1: not an object"),
+        "another kind": ("kind: Pod\n",
             "line 1: not a plugin definition: neither kind Plugin of status-reporter.io/v1 nor "
-            "Sonobuoy's",
-            id="another kind",
-        ),
-        pytest.param(b"a: 1\nb: \xff\n", "line 2: not UTF-8", id="not UTF-8"),
-        pytest.param(
-            b"#" + b" " * MAX_BYTES, f"line 1: larger than {MAX_BYTES} bytes", id="too large"
-        ),
-        pytest.param(
-            f"a: &a [{'1,' * 200}]\nb: [{'*a,' * 200}]\n",
-            "line 1: more than 20000 values",
-            id="aliases that multiply",
-        ),
-        pytest.param(
-            "a: &a {b: 1}\nc: {<<: *a}\nkind: Pod\n",
-            "line 2: c.<<: merge keys are not supported",
-            id="merge key",
-        ),
-        pytest.param("? [a]\n: 1\n", "line 1: a key that is not text", id="list as a key"),
-    ],
+            "Sonobuoy's"),
+        "not UTF-8": (b"a: 1\nb: \xff\n", "line 2: not UTF-8"),
+        "too large": (b"#" + b" " * MAX_BYTES, f"line 1: larger than {MAX_BYTES} bytes"),
+        "aliases that multiply": (f"a: &a [{'1,' * 200}]\nb: [{'*a,' * 200}]\n",
+            "line 1: more than 20000 values"),
+        "merge key": ("a: &a {b: 1}\nc: {<<: *a}\nkind: Pod\n",
+            "line 2: c.<<: merge keys are not supported"),
+        "list as a key": ("? [a]\n: 1\n", "line 1: a key that is not text"),
+    },
 )  # fmt: skip
 def test_what_cannot_be_read(text, expected):
     assert expected in mistakes(text)
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "expected"),
-    [
-        pytest.param(
+    {
+        "name": (
             OURS.format(driver="Job", contract="link").replace("dns\n", "-x\n", 1),
             "line 4: metadata.name: must consist of letters, digits, '.', '_' and '-', at most 63, "
             "with a letter or digit at both ends",
-            id="name",
         ),
-        pytest.param(
+        "nodes of a Job": (
             ours(more="  nodes: {selector: a}\n"),
             "line 13: spec.nodes: is only for the driver Node",
-            id="nodes of a Job",
         ),
-        pytest.param(
+        "one DaemonSet": (
             ours(driver="Node", more="  dispatch: daemonset\n"),
             "line 13: spec.dispatch: is unknown: the driver Node always runs one Job for each node",
-            id="one DaemonSet",
         ),
-        pytest.param(
+        "selector of nodes": (
             ours(driver="Node", more="  nodes: {selector: a in b}\n"),
             "line 13: spec.nodes.selector: 'a in b' is not a label requirement",
-            id="selector of nodes",
         ),
-        pytest.param(
+        "our own volume": (
             ours(more="      volumes: [{name: status-reporter-token, emptyDir: {}}]\n"),
             "line 13: spec.template.spec.volumes[0].name: 'status-reporter-token' is reserved for "
             "the volume that is added",
-            id="our own volume",
         ),
-        pytest.param(
+        "format of a result file": (
             ours(more="  resultFormat: junit\n"),
             "line 13: spec.resultFormat: must be adapter for the contract result-file",
-            id="format of a result file",
         ),
-        pytest.param(
+        "restarts": (
             ours(more="      restartPolicy: Always\n"),
             "line 13: spec.template.spec.restartPolicy: must be Never",
-            id="restarts",
         ),
-        pytest.param(
+        "name twice": (
             ours(more="        - {name: adapter, image: i}\n"),
             "line 13: spec.template.spec.containers[1].name: another container is named 'adapter'",
-            id="name twice",
         ),
-        pytest.param(
+        "our own name": (
             ours(more="        - {name: status-reporter, image: i}\n"),
             "line 13: spec.template.spec.containers[1].name: 'status-reporter' is reserved for the "
             "container that is added",
-            id="our own name",
         ),
-        pytest.param(
+        "Sonobuoy's driver": (
             THEIRS.format(driver="Cron"),
             "line 2: sonobuoy-config.driver: must be either 'Job' or 'DaemonSet'",
-            id="Sonobuoy's driver",
         ),
-        pytest.param(
+        "Sonobuoy's name": (
             THEIRS.format(driver="Job").replace("sysd\n", "sys d\n"),
             "line 3: sonobuoy-config.plugin-name: must consist of letters, digits, '.', '_' and "
             "'-', at most 63, with a letter or digit at both ends",
-            id="Sonobuoy's name",
         ),
-        pytest.param(
+        "Sonobuoy's container": (
             THEIRS.format(driver="Job").replace("name: plugin", "name: status-worker"),
             "line 5: spec.name: 'status-worker' is reserved for the container that is added",
-            id="Sonobuoy's container",
         ),
-        pytest.param(
+        "Sonobuoy's container without a name": (
             THEIRS.format(driver="Job").replace("name: plugin\n", ""),
             "line 4: spec.name: is required",
-            id="Sonobuoy's container without a name",
         ),
-    ],
+    },
 )
 def test_what_fits_the_shape_and_cannot_work(text, expected):
     assert [expected] == mistakes(text)

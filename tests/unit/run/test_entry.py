@@ -25,6 +25,7 @@ from reporter.run.entry import (
 from reporter.run.plan import Key
 from reporter.run.record import TIMEOUT_TEXT, Cause, Failure
 from reporter.run.upload import UploadOutcome
+from tests.tables import table
 from tests.unit.run.world import E2E, LOST, RESULT, START, WORKER_ERROR, ours
 
 OPEN = Entry(E2E)
@@ -50,20 +51,20 @@ def after(entry, *failures):
     return entry
 
 
-@pytest.mark.parametrize(
+@table(
     ("record", "state", "late"),
-    [
-        pytest.param(None, State.RUNNING, False, id="open"),
-        pytest.param(RESULT, State.COMPLETE, False, id="result"),
-        pytest.param(WORKER_ERROR, State.FAILED, False, id="worker's error"),
-        pytest.param(LOST, State.FAILED, False, id="lost"),
-        *(
-            pytest.param(ours(cause), State.FAILED, False, id=cause)
+    {
+        "open": (None, State.RUNNING, False),
+        "result": (RESULT, State.COMPLETE, False),
+        "worker's error": (WORKER_ERROR, State.FAILED, False),
+        "lost": (LOST, State.FAILED, False),
+        **{
+            str(cause): (ours(cause), State.FAILED, False)
             for cause in (Cause.UPLOAD_FAILED, Cause.START_FAILED, Cause.POD_FAILED, None)
-        ),
-        pytest.param(ours(Cause.DEADLINE), State.TIMED_OUT, False, id="deadline"),
-        pytest.param(ours(Cause.HEARTBEAT), State.TIMED_OUT, False, id="heartbeat"),
-    ],
+        },
+        "deadline": (ours(Cause.DEADLINE), State.TIMED_OUT, False),
+        "heartbeat": (ours(Cause.HEARTBEAT), State.TIMED_OUT, False),
+    },
 )
 def test_the_state_follows_from_the_record(record, state, late):
     """The cause decides between failed and timed out, never the text."""
@@ -134,14 +135,14 @@ def test_a_result_that_comes_again_after_its_bytes_were_lost():
     assert (UploadOutcome.ACCEPTED, State.COMPLETE, False) == (outcome, entry.state, entry.late)
 
 
-@pytest.mark.parametrize(
+@table(
     ("tries", "until"),
-    [
-        pytest.param([0.0], 120.0, id="one failure"),
-        pytest.param([0.0, 50.0], 170.0, id="each further failure moves the end"),
-        pytest.param([100.0 * n for n in range(6)], 600.0, id="A48 every 100 s: 600 s at most"),
-        pytest.param([50.0, 0.0], 170.0, id="told out of order: never back"),
-    ],
+    {
+        "one failure": ([0.0], 120.0),
+        "each further failure moves the end": ([0.0, 50.0], 170.0),
+        "A48 every 100 s: 600 s at most": ([100.0 * n for n in range(6)], 600.0),
+        "told out of order: never back": ([50.0, 0.0], 170.0),
+    },
 )
 def test_the_retry_window(tries, until):
     """From the last failure 120 s, from the first 600 s."""
@@ -251,25 +252,24 @@ def test_pulling_an_image_takes_nothing_of_a_plugins_time():
 LAUNCHED = start(launch(OPEN, START), START, 60.0)
 
 
-@pytest.mark.parametrize(
+@table(
     ("entry", "moment", "cause", "text"),
-    [
-        pytest.param(OPEN, None, None, None, id="nothing runs out"),
-        pytest.param(LAUNCHED, 60.0, Cause.DEADLINE, TIMEOUT_TEXT, id="deadline"),
-        pytest.param(RETRYING, 120.0, Cause.UPLOAD_FAILED, "cut", id="A29 retry window"),
-        *(
-            pytest.param(
+    {
+        "nothing runs out": (OPEN, None, None, None),
+        "deadline": (LAUNCHED, 60.0, Cause.DEADLINE, TIMEOUT_TEXT),
+        "A29 retry window": (RETRYING, 120.0, Cause.UPLOAD_FAILED, "cut"),
+        **{
+            f"inside the window it decides, whenever the deadline is: {deadline}": (
                 replace(RETRYING, deadline=START + deadline),
                 120.0,
                 Cause.UPLOAD_FAILED,
                 "cut",
-                id=f"inside the window it decides, whenever the deadline is: {deadline}",
             )
             for deadline in (60, 120, 200)
-        ),
-        pytest.param(replace(LAUNCHED, record=RESULT), None, None, None, id="complete"),
-        pytest.param(replace(RETRYING, record=WORKER_ERROR), None, None, None, id="failed"),
-    ],
+        },
+        "complete": (replace(LAUNCHED, record=RESULT), None, None, None),
+        "failed": (replace(RETRYING, record=WORKER_ERROR), None, None, None),
+    },
 )
 def test_what_time_does_to_an_entry(entry, moment, cause, text):
     """Nothing a moment before, the error at that moment and ever after."""
@@ -282,14 +282,14 @@ def test_what_time_does_to_an_entry(entry, moment, cause, text):
         assert Failure("final", now, text, cause) == due(entry, now)
 
 
-@pytest.mark.parametrize(
+@table(
     ("entry", "moment", "cause"),
-    [
-        pytest.param(LAUNCHED, 60.0, Cause.DEADLINE, id="no window"),
-        pytest.param(RETRYING, None, None, id="its window does not count"),
-        pytest.param(replace(RETRYING, deadline=START + 200), 200.0, Cause.DEADLINE, id="deadline"),
-        pytest.param(replace(RETRYING, deadline=START + 60), 120.0, Cause.DEADLINE, id="both over"),
-    ],
+    {
+        "no window": (LAUNCHED, 60.0, Cause.DEADLINE),
+        "its window does not count": (RETRYING, None, None),
+        "deadline": (replace(RETRYING, deadline=START + 200), 200.0, Cause.DEADLINE),
+        "both over": (replace(RETRYING, deadline=START + 60), 120.0, Cause.DEADLINE),
+    },
 )
 def test_an_entry_whose_next_try_is_here(entry, moment, cause):
     """Excused: its retry window may end, its deadline may not."""
@@ -300,13 +300,13 @@ def test_an_entry_whose_next_try_is_here(entry, moment, cause):
     assert cause is due(entry, START + moment, excused=True).cause
 
 
-@pytest.mark.parametrize(
+@table(
     ("entry", "excused", "cause"),
-    [
-        pytest.param(LAUNCHED, False, None, id="no window"),
-        pytest.param(RETRYING, False, Cause.UPLOAD_FAILED, id="its window counts"),
-        pytest.param(replace(RETRYING, deadline=START + 60), True, None, id="both are over"),
-    ],
+    {
+        "no window": (LAUNCHED, False, None),
+        "its window counts": (RETRYING, False, Cause.UPLOAD_FAILED),
+        "both are over": (replace(RETRYING, deadline=START + 60), True, None),
+    },
 )
 def test_an_entry_whose_upload_was_in_the_queue_at_its_deadline(entry, excused, cause):
     """It waits for us, in time: its deadline does not end it."""
@@ -314,32 +314,32 @@ def test_an_entry_whose_upload_was_in_the_queue_at_its_deadline(entry, excused, 
     assert cause is (failure and failure.cause)
 
 
-@pytest.mark.parametrize(
+@table(
     ("back_at", "until"),
-    [
-        pytest.param(10.0, 120.0, id="C11 enough is left"),
-        pytest.param(100.0, 130.0, id="C11 at least 30 s from the start"),
-        pytest.param(9_000.0, 9_030.0, id="C11 it ran out meanwhile"),
-    ],
+    {
+        "C11 enough is left": (10.0, 120.0),
+        "C11 at least 30 s from the start": (100.0, 130.0),
+        "C11 it ran out meanwhile": (9_000.0, 9_030.0),
+    },
 )
 def test_an_open_window_after_an_outage(back_at, until):
     """Workers were refused while we were away."""
     assert START + until == returned(RETRYING, START + back_at, 5.0, 60.0).window.until
 
 
-@pytest.mark.parametrize(
+@table(
     ("moved", "back_at", "outage", "deadline"),
-    [
-        pytest.param(0.0, 10.0, 4.0, 64.0, id="by the outage"),
-        pytest.param(0.0, 50.0, 4.0, 80.0, id="30 s are left at least"),
-        pytest.param(0.0, 75.0, 40.0, 105.0, id="it was over when we came back"),
-        pytest.param(0.0, 10.0, 0.0, 60.0, id="nothing was missed"),
-        pytest.param(0.0, 500.0, 480.0, 530.0, id="longer than the timeout: the 30 s still"),
-        pytest.param(50.0, 60.0, 40.0, 120.0, id="one timeout in all"),
-        pytest.param(50.0, 100.0, 40.0, 130.0, id="the last that is given"),
-        pytest.param(60.0, 100.0, 40.0, 120.0, id="all is used up"),
-        pytest.param(70.0, 125.0, 40.0, 130.0, id="and more"),
-    ],
+    {
+        "by the outage": (0.0, 10.0, 4.0, 64.0),
+        "30 s are left at least": (0.0, 50.0, 4.0, 80.0),
+        "it was over when we came back": (0.0, 75.0, 40.0, 105.0),
+        "nothing was missed": (0.0, 10.0, 0.0, 60.0),
+        "longer than the timeout: the 30 s still": (0.0, 500.0, 480.0, 530.0),
+        "one timeout in all": (50.0, 60.0, 40.0, 120.0),
+        "the last that is given": (50.0, 100.0, 40.0, 130.0),
+        "all is used up": (60.0, 100.0, 40.0, 120.0),
+        "and more": (70.0, 125.0, 40.0, 130.0),
+    },
 )
 def test_the_deadline_after_an_outage(moved, back_at, outage, deadline):
     """Its timeout is 60 s; `moved` is what outages have added before."""
@@ -388,47 +388,36 @@ def run_of(*records):
     return [Entry(key, record) for key, record in zip(KEYS, records, strict=False)]
 
 
-@pytest.mark.parametrize(
+@table(
     ("records", "reading", "closes"),
-    [
-        pytest.param([], (), 0.0, id="A54 an empty plan"),
-        pytest.param([RESULT, RESULT, RESULT], (), 0.0, id="A28 all good: at once"),
-        pytest.param([RESULT, None], (), None, id="one is open"),
-        pytest.param([RESULT, WORKER_ERROR], (), 0.0, id="a worker's error is no guess"),
-        pytest.param(
-            [RESULT, ours(Cause.UPLOAD_FAILED, START)],
-            (),
-            0.0,
-            id="A29 the retry window was the wait",
-        ),
-        *(
-            pytest.param([RESULT, ours(cause, START)], (), 20.0, id=f"held for 20 s: {cause}")
+    {
+        "A54 an empty plan": ([], (), 0.0),
+        "A28 all good: at once": ([RESULT, RESULT, RESULT], (), 0.0),
+        "one is open": ([RESULT, None], (), None),
+        "a worker's error is no guess": ([RESULT, WORKER_ERROR], (), 0.0),
+        "A29 the retry window was the wait": ([RESULT, ours(Cause.UPLOAD_FAILED, START)], (), 0.0),
+        **{
+            f"held for 20 s: {cause}": ([RESULT, ours(cause, START)], (), 20.0)
             for cause in (Cause.DEADLINE, Cause.HEARTBEAT)
-        ),
-        *(
-            pytest.param([RESULT, ours(cause, START)], (), 0.0, id=f"nobody is left: {cause}")
+        },
+        **{
+            f"nobody is left: {cause}": ([RESULT, ours(cause, START)], (), 0.0)
             for cause in (Cause.POD_FAILED, Cause.START_FAILED)
-        ),
-        pytest.param(
+        },
+        "the newest one counts": (
             [ours(Cause.DEADLINE, START + at) for at in (-3, 0, -5)],
             (),
             20.0,
-            id="the newest one counts",
         ),
-        pytest.param([LOST], (), 24.0, id="lost: sending it again is welcome"),
-        pytest.param(
+        "lost: sending it again is welcome": ([LOST], (), 24.0),
+        "an upload of what is held already does not matter": (
             [RESULT, ours(at=START - 60)],
             KEYS[:1],
             0.0,
-            id="an upload of what is held already does not matter",
         ),
-        pytest.param(
-            [RESULT, ours(at=START - 60)], KEYS[1:], None, id="A57 a result may be on its way"
-        ),
-        pytest.param(
-            [RESULT, WORKER_ERROR], KEYS[1:], None, id="a result may replace the worker's error"
-        ),
-    ],
+        "A57 a result may be on its way": ([RESULT, ours(at=START - 60)], KEYS[1:], None),
+        "a result may replace the worker's error": ([RESULT, WORKER_ERROR], KEYS[1:], None),
+    },
 )
 def test_when_the_run_may_close(records, reading, closes):
     """Not a moment before, and at that moment."""

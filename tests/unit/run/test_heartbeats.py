@@ -17,6 +17,7 @@ from reporter.run.heartbeats import (
     shifted,
     stale,
 )
+from tests.tables import table
 
 ARMED = Beat(1_000.0, armed=True)
 UNARMED = Beat(1_000.0)
@@ -43,17 +44,17 @@ def test_the_age_of_a_beat(beat, now, expected):
     assert expected == age(beat, now)
 
 
-@pytest.mark.parametrize(
+@table(
     ("beat", "silent", "is_stale", "is_lost"),
-    [
-        pytest.param(ARMED, 17.0, False, False, id="A52 17 s: running"),
-        pytest.param(ARMED, 44.9, False, False, id="A52 just before three intervals"),
-        pytest.param(ARMED, 45.0, True, False, id="A52 45 s: stale"),
-        pytest.param(ARMED, 119.9, True, False, id="A52 just before the timeout"),
-        pytest.param(ARMED, 120.0, True, True, id="A52 120 s: lost"),
-        pytest.param(UNARMED, 9_999.0, False, False, id="A52 heard, but it never beat"),
-        pytest.param(Beat(), 9_999.0, False, False, id="A52 never heard"),
-    ],
+    {
+        "A52 17 s: running": (ARMED, 17.0, False, False),
+        "A52 just before three intervals": (ARMED, 44.9, False, False),
+        "A52 45 s: stale": (ARMED, 45.0, True, False),
+        "A52 just before the timeout": (ARMED, 119.9, True, False),
+        "A52 120 s: lost": (ARMED, 120.0, True, True),
+        "A52 heard, but it never beat": (UNARMED, 9_999.0, False, False),
+        "A52 never heard": (Beat(), 9_999.0, False, False),
+    },
 )
 def test_silence(beat, silent, is_stale, is_lost):
     """Only who has once beaten is judged."""
@@ -61,14 +62,14 @@ def test_silence(beat, silent, is_stale, is_lost):
     assert (is_stale, is_lost) == (stale(beat, now), lost(beat, now=now))
 
 
-@pytest.mark.parametrize(
+@table(
     ("beat", "expected"),
-    [
-        pytest.param(Beat(), 1_120.0, id="never heard: 120 s after its launch"),
-        pytest.param(Beat(1_060.0), 1_180.0, id="heard without a beat: the network works"),
-        pytest.param(Beat(1_060.0, armed=True), 1_180.0, id="it beat once"),
-        pytest.param(Beat(900.0, armed=True), 1_120.0, id="it beat before the launch"),
-    ],
+    {
+        "never heard: 120 s after its launch": (Beat(), 1_120.0),
+        "heard without a beat: the network works": (Beat(1_060.0), 1_180.0),
+        "it beat once": (Beat(1_060.0, armed=True), 1_180.0),
+        "it beat before the launch": (Beat(900.0, armed=True), 1_120.0),
+    },
 )
 def test_a_worker_that_is_known_to_beat(beat, expected):
     """Trouble with DNS or the network shows early, launch at 1,000 s."""
@@ -92,45 +93,45 @@ def test_who_was_heard_since():
     assert (("b", "c"), ("c",)) == (heard_since(beats, 1.0), heard_since(beats, 2.0))
 
 
-@pytest.mark.parametrize(
+@table(
     ("last", "now", "gap"),
-    [
-        pytest.param(None, 5_000.0, 0.0, id="the first sweep"),
-        pytest.param(100.0, 105.0, 0.0, id="in time"),
-        pytest.param(100.0, 115.0, 0.0, id="10 s late still counts"),
-        pytest.param(100.0, 115.5, 10.5, id="A53 more than 10 s late"),
-        pytest.param(100.0, 705.0, 600.0, id="A53 paused for ten minutes"),
-    ],
+    {
+        "the first sweep": (None, 5_000.0, 0.0),
+        "in time": (100.0, 105.0, 0.0),
+        "10 s late still counts": (100.0, 115.0, 0.0),
+        "A53 more than 10 s late": (100.0, 115.5, 10.5),
+        "A53 paused for ten minutes": (100.0, 705.0, 600.0),
+    },
 )
 def test_a_sweep_that_comes_late(last, now, gap):
     """What we slept through was not the workers' silence."""
     assert (Sweep(now), gap) == Sweep(last).at(now)
 
 
-@pytest.mark.parametrize(
+@table(
     ("beat", "expected"),
-    [
-        pytest.param(Beat(), Beat(), id="never heard"),
-        pytest.param(ARMED, Beat(1_600.0, armed=True), id="heard before the pause"),
-        pytest.param(Beat(1_650.0), Beat(1_700.0), id="heard after it: not later than now"),
-    ],
+    {
+        "never heard": (Beat(), Beat()),
+        "heard before the pause": (ARMED, Beat(1_600.0, armed=True)),
+        "heard after it: not later than now": (Beat(1_650.0), Beat(1_700.0)),
+    },
 )
 def test_the_gap_does_not_count(beat, expected):
     """A53: ages shrink by the 600 s of the pause, at 1,700 s."""
     assert expected == shifted(beat, 600.0, 1_700.0)
 
 
-@pytest.mark.parametrize(
+@table(
     ("keys", "interval", "timeout", "expected"),
-    [
-        pytest.param(1, 15, 120, Rhythm(15, 120, 45), id="as wished"),
-        pytest.param(3_000, 15, 120, Rhythm(15, 120, 45), id="200 per second"),
-        pytest.param(3_001, 15, 120, Rhythm(16, 120, 48), id="more than that"),
-        pytest.param(100_000, 15, 120, Rhythm(500, 2_000, 1_500), id="a large run"),
-        pytest.param(2, 5, 10, Rhythm(5, 20, 15), id="less than four beats"),
-        pytest.param(100_000, 15, 0, Rhythm(500, 0, 1_500), id="never"),
-        pytest.param(0, 15, 120, Rhythm(15, 120, 45), id="an empty plan"),
-    ],
+    {
+        "as wished": (1, 15, 120, Rhythm(15, 120, 45)),
+        "200 per second": (3_000, 15, 120, Rhythm(15, 120, 45)),
+        "more than that": (3_001, 15, 120, Rhythm(16, 120, 48)),
+        "a large run": (100_000, 15, 120, Rhythm(500, 2_000, 1_500)),
+        "less than four beats": (2, 5, 10, Rhythm(5, 20, 15)),
+        "never": (100_000, 15, 0, Rhythm(500, 0, 1_500)),
+        "an empty plan": (0, 15, 120, Rhythm(15, 120, 45)),
+    },
 )
 def test_the_rhythm_of_a_run(keys, interval, timeout, expected):
     """Heartbeats stay below 200 per second, and nobody is lost over three of them."""

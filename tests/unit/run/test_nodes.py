@@ -13,6 +13,7 @@ from reporter.run.definition import Definition, NodeSelection
 from reporter.run.nodes import Selected, affinity, select
 from reporter.run.plan import LONGEST_REASON, Skipped, parse_plan, plan_document
 from tests.plugin_launches import definition, options_of
+from tests.tables import table
 
 Object = dict[str, Any]
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -71,162 +72,131 @@ ZONE = term(expression("zone", "In", "a", "b"))
 OWN = [{"key": "dedicated", "operator": "Equal", "value": "infra"}]
 
 
-@pytest.mark.parametrize(
+@table(
     ("asked", "found", "reason"),
-    [
-        pytest.param(plugin(), node(), "", id="Linux and Ready"),
-        pytest.param(
-            plugin(), node(labels=WINDOWS), "its operating system is windows", id="Windows"
-        ),
-        pytest.param(
+    {
+        "Linux and Ready": (plugin(), node(), ""),
+        "Windows": (plugin(), node(labels=WINDOWS), "its operating system is windows"),
+        "no label": (
             plugin(),
             node(labels={"kubernetes.io/os": None}),
             "its operating system is unknown",
-            id="no label",
         ),
-        pytest.param(
+        "no label, but the kubelet says it": (
             plugin(),
             node(labels={"kubernetes.io/os": None}, nodeInfo={"operatingSystem": "linux"}),
             "",
-            id="no label, but the kubelet says it",
         ),
-        pytest.param(
-            plugin(nodeSelector=WINDOWS), node(labels=WINDOWS), "", id="Windows is asked for"
-        ),
-        pytest.param(
-            plugin("kubernetes.io/os=windows"), node(labels=WINDOWS), "", id="by the selector"
-        ),
-        pytest.param(
+        "Windows is asked for": (plugin(nodeSelector=WINDOWS), node(labels=WINDOWS), ""),
+        "by the selector": (plugin("kubernetes.io/os=windows"), node(labels=WINDOWS), ""),
+        "by the affinity": (
             plugin(affinity=required(term(expression("kubernetes.io/os", "In", "windows")))),
             node(labels=WINDOWS),
             "",
-            id="by the affinity",
         ),
-        pytest.param(
+        "virtual kubelet": (
             plugin(),
             node(labels={"type": "virtual-kubelet"}),
             "it is virtual: type=virtual-kubelet",
-            id="virtual kubelet",
         ),
-        pytest.param(
+        "Fargate": (
             plugin(),
             node(labels={"eks.amazonaws.com/compute-type": "fargate"}),
             "it is virtual: eks.amazonaws.com/compute-type=fargate",
-            id="Fargate",
         ),
-        pytest.param(
+        "its kubelet is silent": (
             plugin(),
             node(ready=STOPPED),
             "it is not Ready: Kubelet stopped posting node status. " + "x" * 123,
-            id="its kubelet is silent",
         ),
-        pytest.param(
+        "not Ready, in a word": (
             plugin(),
             node(ready={"type": "Ready", "status": "False", "reason": "KubeletNotReady"}),
             "it is not Ready: KubeletNotReady",
-            id="not Ready, in a word",
         ),
-        pytest.param(plugin(), node(ready={}), "it is not Ready", id="no condition yet"),
-        pytest.param(plugin(not_ready=True), node(ready={}), "", id="not Ready is wanted"),
-        pytest.param(
+        "no condition yet": (plugin(), node(ready={}), "it is not Ready"),
+        "not Ready is wanted": (plugin(not_ready=True), node(ready={}), ""),
+        "another disk, which lasts longer than not being Ready": (
             plugin(nodeSelector={"disk": "ssd"}),
             node(labels={"disk": "hdd"}, ready={}),
             "the template's nodeSelector has disk=ssd",
-            id="another disk, which lasts longer than not being Ready",
         ),
-        pytest.param(
-            plugin(nodeSelector={"disk": "ssd"}), node(labels={"disk": "ssd"}), "", id="that disk"
-        ),
-        pytest.param(plugin(affinity=required(ZONE)), node(labels={"zone": "b"}), "", id="zone b"),
-        pytest.param(plugin(affinity=required(ZONE)), node(), AFFINITY, id="no zone"),
-        pytest.param(
+        "that disk": (plugin(nodeSelector={"disk": "ssd"}), node(labels={"disk": "ssd"}), ""),
+        "zone b": (plugin(affinity=required(ZONE)), node(labels={"zone": "b"}), ""),
+        "no zone": (plugin(affinity=required(ZONE)), node(), AFFINITY),
+        "the other alternative": (
             plugin(affinity=required(ZONE, term(expression("gpu", "Exists")))),
             node(labels={"gpu": ""}),
             "",
-            id="the other alternative",
         ),
-        pytest.param(
+        "half of a term": (
             plugin(
                 affinity=required(term(expression("zone", "In", "a"), expression("gpu", "Exists")))
             ),
             node(labels={"zone": "a"}),
             AFFINITY,
-            id="half of a term",
         ),
-        pytest.param(
+        "more than eight": (
             plugin(affinity=required(term(expression("cores", "Gt", "8")))),
             node(labels={"cores": "16"}),
             "",
-            id="more than eight",
         ),
-        pytest.param(
+        "by its name": (
             plugin(affinity=required({"matchFields": [expression("metadata.name", "In", "n1")]})),
             node("n1"),
             "",
-            id="by its name",
         ),
-        pytest.param(
+        "not by its name": (
             plugin(
                 affinity=required({"matchFields": [expression("metadata.name", "NotIn", "n1")]})
             ),
             node("n1"),
             AFFINITY,
-            id="not by its name",
         ),
-        pytest.param(plugin(affinity=required({})), node(), AFFINITY, id="a term of nothing"),
-        pytest.param(
+        "a term of nothing": (plugin(affinity=required({})), node(), AFFINITY),
+        "no values": (
             plugin(affinity=required({"matchExpressions": [{"key": "a", "operator": "In"}]})),
             node(labels={"a": ""}),
             AFFINITY,
-            id="no values",
         ),
-        pytest.param(plugin(nodeName="n1"), node("n1"), "", id="the node that is named"),
-        pytest.param(
-            plugin(nodeName="n2"), node("n1"), "the template's nodeName is n2", id="another node"
-        ),
-        pytest.param(
+        "the node that is named": (plugin(nodeName="n1"), node("n1"), ""),
+        "another node": (plugin(nodeName="n2"), node("n1"), "the template's nodeName is n2"),
+        "cordoned: everything is tolerated": (
             plugin(),
             node(taints=[taint("node.kubernetes.io/unschedulable")]),
             "",
-            id="cordoned: everything is tolerated",
         ),
-        pytest.param(
+        "a taint that is tolerated": (
             plugin(tolerations=OWN),
             node(taints=[taint("dedicated", "infra")]),
             "",
-            id="a taint that is tolerated",
         ),
-        pytest.param(
+        "another value of a taint": (
             plugin(tolerations=OWN),
             node(taints=[taint("dedicated", "db", "NoExecute")]),
             "the template does not tolerate its taint dedicated=db:NoExecute",
-            id="another value of a taint",
         ),
-        pytest.param(
+        "another taint": (
             plugin(tolerations=OWN),
             node(taints=[taint("other")]),
             "the template does not tolerate its taint other:NoSchedule",
-            id="another taint",
         ),
-        pytest.param(
+        "a taint that is only a wish": (
             plugin(tolerations=OWN),
             node(taints=[taint("other", effect="PreferNoSchedule")]),
             "",
-            id="a taint that is only a wish",
         ),
-        pytest.param(
+        "all taints of one effect are tolerated": (
             plugin(tolerations=[{"operator": "Exists", "effect": "NoSchedule"}]),
             node(taints=[taint("a"), taint("b", effect="NoExecute")]),
             "the template does not tolerate its taint b:NoExecute",
-            id="all taints of one effect are tolerated",
         ),
-        pytest.param(
+        "all values of a taint are tolerated": (
             plugin(tolerations=[{"key": "a", "operator": "Exists"}]),
             node(taints=[taint("a", "x"), taint("a", "y", "NoExecute")]),
             "",
-            id="all values of a taint are tolerated",
         ),
-    ],
+    },
 )
 def test_a_node_is_chosen_or_skipped_with_its_reason(
     asked: Definition, found: Object, reason: str

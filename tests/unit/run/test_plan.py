@@ -19,6 +19,7 @@ from reporter.run.plan import (
     parse_plan,
     plan_document,
 )
+from tests.tables import table
 
 NAME = "not a name (letters, digits, '.', '_', '-', at most 63, a letter or digit at both ends)"
 NODES = "not a list of names; leave it out for one global entry"
@@ -82,63 +83,53 @@ def test_null_and_unknown_fields_are_as_if_absent():
     assert (Plugin("e2e"),) == parse_plan(document).plugins
 
 
-@pytest.mark.parametrize(
+@table(
     ("document", "problems"),
-    [
-        pytest.param([], ["plan: not a JSON object"], id="A54 not an object"),
-        pytest.param({}, [f"run: {NAME}", "plugins: not a list"], id="A54 nothing in it"),
-        pytest.param(
-            {"run": "a/b", "plugins": []}, [f"run: {NAME}"], id="A54 a run that is no name"
-        ),
-        pytest.param(plugins("e2e"), ["plugins[0]: not an object"], id="A54 a plugin as a string"),
-        pytest.param(plugins({}), [f"plugins[0].name: {NAME}"], id="A54 no name"),
-        pytest.param(plugins({"name": "-x"}), [f"plugins[0].name: {NAME}"], id="A54 bad name"),
-        pytest.param(plugins({"name": "x" * 64}), [f"plugins[0].name: {NAME}"], id="A54 long name"),
-        pytest.param(plugins({"name": "x\n"}), [f"plugins[0].name: {NAME}"], id="A54 line break"),
-        pytest.param(
+    {
+        "A54 not an object": ([], ["plan: not a JSON object"]),
+        "A54 nothing in it": ({}, [f"run: {NAME}", "plugins: not a list"]),
+        "A54 a run that is no name": ({"run": "a/b", "plugins": []}, [f"run: {NAME}"]),
+        "A54 a plugin as a string": (plugins("e2e"), ["plugins[0]: not an object"]),
+        "A54 no name": (plugins({}), [f"plugins[0].name: {NAME}"]),
+        "A54 bad name": (plugins({"name": "-x"}), [f"plugins[0].name: {NAME}"]),
+        "A54 long name": (plugins({"name": "x" * 64}), [f"plugins[0].name: {NAME}"]),
+        "A54 line break": (plugins({"name": "x\n"}), [f"plugins[0].name: {NAME}"]),
+        "A54 doubled plugin": (
             plugins({"name": "a"}, {"name": "b"}, {"name": "a"}),
             ["plugins: 'a' appears more than once"],
-            id="A54 doubled plugin",
         ),
-        pytest.param(
+        "A54 doubled node": (
             plugins({"name": "a", "nodes": ["n1", "n2", "n1"]}),
             ["plugins[0].nodes: 'n1' appears more than once"],
-            id="A54 doubled node",
         ),
-        pytest.param(
+        "A54 node called global": (
             plugins({"name": "a", "nodes": ["n1", "global"]}),
             ["plugins[0].nodes[1]: global is reserved"],
-            id="A54 node called global",
         ),
-        *(
-            pytest.param(
+        **{
+            f"A54 node {node!r}": (
                 plugins({"name": "a", "nodes": [node]}),
                 ["plugins[0].nodes[0]: not a node name"],
-                id=f"A54 node {node!r}",
             )
             for node in ("", ".", "..", "a/b", "a\0b", "*", "é", "n" * 254, 7)
-        ),
-        *(
-            pytest.param(
+        },
+        **{
+            f"A54 nodes {nodes!r}": (
                 plugins({"name": "a", "nodes": nodes}),
                 [f"plugins[0].nodes: {NODES}"],
-                id=f"A54 nodes {nodes!r}",
             )
             for nodes in ([], "n1", {})
-        ),
-        pytest.param(
+        },
+        "several problems at once": (
             plugins({"name": "a", "order": True, "heartbeats": 1, "identity": "pod"}),
             [
                 'plugins[0].identity: neither "plugin" nor "node"',
                 "plugins[0].heartbeats: not true or false",
                 "plugins[0].order: not an integer",
             ],
-            id="several problems at once",
         ),
-        pytest.param(
-            plugins({"name": "a", "skipped": {}}), ["plugins[0].skipped: not a list"], id="skipped"
-        ),
-        pytest.param(
+        "skipped": (plugins({"name": "a", "skipped": {}}), ["plugins[0].skipped: not a list"]),
+        "skipped nodes without names or reasons": (
             plugins(
                 {
                     "name": "a",
@@ -156,17 +147,15 @@ def test_null_and_unknown_fields_are_as_if_absent():
                 *(f"plugins[0].skipped[{at}].node: not a node name" for at in (0, 1)),
                 *(f"plugins[0].skipped[{at}].reason: {REASON}" for at in (2, 3, 4)),
             ],
-            id="skipped nodes without names or reasons",
         ),
-        *(
-            pytest.param(
+        **{
+            f"timeout {value!r}": (
                 {**plugins({"name": "a", "timeout_seconds": value}), "timeout_seconds": value},
                 [f"timeout_seconds: {SECONDS}", f"plugins[0].timeout_seconds: {SECONDS}"],
-                id=f"timeout {value!r}",
             )
             for value in (0, -1, 1.5, True, "60", LONGEST_TIMEOUT + 1)
-        ),
-    ],
+        },
+    },
 )
 def test_a_plan_that_is_refused(document, problems):
     """Each of these makes a key that collides or that nobody can ever meet."""

@@ -12,6 +12,7 @@ from reporter.run.pod_status import Picked, Reading, of_reading, pick_pod, read_
 from reporter.run.record import Cause
 from reporter.run.state import Phase
 from reporter.run.view import ReadOutcome, counts, passed, percent, rows
+from tests.tables import table
 from tests.unit.run.world import FAILED, PASSED, UNREADABLE, ours, snapshot
 
 NEW = {"sonobuoy-component": "aggregator"}
@@ -30,41 +31,37 @@ ELSEWHERE = pod("a", NEW, namespace="o")
 MASTER, MASTER2 = pod("m", OLD), pod("m2", OLD)
 
 
-@pytest.mark.parametrize(
+@table(
     ("pods", "expected"),
-    [
-        pytest.param([], Picked(None), id="K4 no pod"),
-        pytest.param([OTHER, {}, {"metadata": 7}], Picked(None), id="none of ours"),
-        pytest.param([OTHER, FIRST], Picked(FIRST), id="by its label"),
-        pytest.param([MASTER], Picked(MASTER), id="only the old label"),
-        pytest.param([MASTER, FIRST], Picked(FIRST), id="K5 both labels: the new one wins"),
-        pytest.param(
+    {
+        "K4 no pod": ([], Picked(None)),
+        "none of ours": ([OTHER, {}, {"metadata": 7}], Picked(None)),
+        "by its label": ([OTHER, FIRST], Picked(FIRST)),
+        "only the old label": ([MASTER], Picked(MASTER)),
+        "K5 both labels: the new one wins": ([MASTER, FIRST], Picked(FIRST)),
+        "K5 several pods": (
             [FIRST, SECOND],
             Picked(
                 FIRST,
                 "found 2 aggregators: n/a, n/b; showing n/a",
             ),
-            id="K5 several pods",
         ),
-        pytest.param(
+        "several pods with the old label": (
             [MASTER, MASTER2],
             Picked(MASTER, "found 2 aggregators: n/m, n/m2; showing n/m"),
-            id="several pods with the old label",
         ),
-        pytest.param(
+        "two runs in two namespaces": (
             [FIRST, ELSEWHERE],
             Picked(
                 FIRST,
                 "found 2 aggregators: n/a, o/a; showing n/a; choose another with -n NAMESPACE",
             ),
-            id="two runs in two namespaces",
         ),
-        pytest.param(
+        "many runs": (
             [FIRST] * 7,
             Picked(FIRST, "found 7 aggregators: n/a, n/a, n/a, n/a, n/a and 2 more; showing n/a"),
-            id="many runs",
         ),
-    ],
+    },
 )
 def test_which_pod_is_read(pods, expected):
     """The label of today, then that of old versions."""
@@ -88,72 +85,60 @@ NO_NODE = {
 PULL = "the pod is Pending: ErrImagePull (container kube-sonobuoy)"
 
 
-@pytest.mark.parametrize(
+@table(
     ("it", "outcome", "detail"),
-    [
-        pytest.param(
-            pod(phase="Pending"), ReadOutcome.POD_NOT_RUNNING, "the pod is Pending", id="K4 pending"
-        ),
-        pytest.param(
+    {
+        "K4 pending": (pod(phase="Pending"), ReadOutcome.POD_NOT_RUNNING, "the pod is Pending"),
+        "K4 pending, the first container is not waiting": (
             pod(phase="Pending", containerStatuses=[RUNNING, waiting("ErrImagePull")]),
             ReadOutcome.POD_NOT_RUNNING,
             PULL,
-            id="K4 pending, the first container is not waiting",
         ),
-        pytest.param(
+        "an init container's image": (
             pod(phase="Pending", initContainerStatuses=[waiting("ErrImagePull")]),
             ReadOutcome.POD_NOT_RUNNING,
             PULL,
-            id="an init container's image",
         ),
-        pytest.param(
+        "no trouble with images": (
             pod(phase="Pending", containerStatuses=[waiting("ContainerCreating"), {}, 7]),
             ReadOutcome.POD_NOT_RUNNING,
             "the pod is Pending",
-            id="no trouble with images",
         ),
-        pytest.param(
+        "no node takes it": (
             pod(phase="Pending", conditions=[{"type": "Ready", "status": "False"}, NO_NODE]),
             ReadOutcome.POD_NOT_RUNNING,
             "the pod is Pending: 0/1 nodes are available: 1 Too many pods.",
-            id="no node takes it",
         ),
-        pytest.param(
+        "no node takes it, nobody says why": (
             pod(phase="Pending", conditions=[NO_NODE | {"message": ""}]),
             ReadOutcome.POD_NOT_RUNNING,
             "the pod is Pending",
-            id="no node takes it, nobody says why",
         ),
-        pytest.param(
+        "a node has taken it": (
             pod(phase="Pending", conditions=[NO_NODE | {"status": "True"}]),
             ReadOutcome.POD_NOT_RUNNING,
             "the pod is Pending",
-            id="a node has taken it",
         ),
-        pytest.param(
+        "it has ended": (
             pod(phase="Succeeded", value="{}"),
             ReadOutcome.POD_NOT_RUNNING,
             "the pod is Succeeded",
-            id="it has ended",
         ),
-        pytest.param({}, ReadOutcome.POD_NOT_RUNNING, "the pod is without a phase", id="no status"),
-        pytest.param(
+        "no status": ({}, ReadOutcome.POD_NOT_RUNNING, "the pod is without a phase"),
+        "K4 no annotation": (
             pod(),
             ReadOutcome.NO_STATUS,
             f"the pod has no annotation {STATUS_ANNOTATION}",
-            id="K4 no annotation",
         ),
-        *(
-            pytest.param(pod(value=value), ReadOutcome.BAD_STATUS, NOT_JSON, id=f"K4 bad JSON {at}")
+        **{
+            f"K4 bad JSON {at}": (pod(value=value), ReadOutcome.BAD_STATUS, NOT_JSON)
             for at, value in enumerate(("", "{", "[" * 100_000))
-        ),
-        *(
-            pytest.param(
-                pod(value=value), ReadOutcome.BAD_STATUS, NO_KNOWN, id=f"not a status {value}"
-            )
+        },
+        **{
+            f"not a status {value}": (pod(value=value), ReadOutcome.BAD_STATUS, NO_KNOWN)
             for value in ("[]", "null", "{}", '{"status":"great"}', '{"status":["running"]}')
-        ),
-    ],
+        },
+    },
 )
 def test_a_status_that_cannot_be_read(it, outcome, detail):
     """A typed outcome, the Pod, and what is in the way."""

@@ -7,6 +7,8 @@ import pytest
 from reporter.errors import InvalidPayload
 from reporter.run.progress import (
     EPOCHS_KEPT,
+    INT64_MAX,
+    INT64_MIN,
     KEY_BYTES,
     Progress,
     StoredProgress,
@@ -16,91 +18,78 @@ from reporter.run.progress import (
     fitting,
     footprint,
     newest,
-    parse_progress,
     parse_update_id,
     take,
 )
-from reporter.run.progress_body import INT64_MAX, INT64_MIN
+from reporter.run.progress_body import parse_progress
+from tests.tables import table
 
 ONE = Progress(total=1, completed=1)
 APPEND = Progress(msg="m", appendtotals=True, appendcompleted=4)
 
 
-@pytest.mark.parametrize(
+@table(
     ("stored", "new", "expected"),
-    [
-        pytest.param(
-            ONE, Progress(total=5, completed=5), Progress(total=5, completed=5), id="A25 replaces"
-        ),
-        pytest.param(
+    {
+        "A25 replaces": (ONE, Progress(total=5, completed=5), Progress(total=5, completed=5)),
+        "A25 appends without totals": (
             Progress(total=1, completed=1, failures=("a",)),
             Progress(appendcompleted=5, appendfailing=("B",)),
             Progress(total=1, completed=6, failures=("a", "B")),
-            id="A25 appends without totals",
         ),
-        pytest.param(
+        "A25 appends with totals": (
             ONE,
             Progress(appendtotals=True, appendcompleted=5, appendfailing=("a",)),
             Progress(total=7, completed=6, failures=("a",)),
-            id="A25 appends with totals",
         ),
-        pytest.param(
+        "A25 appends to nothing": (
             None,
             Progress(appendtotals=True, appendcompleted=5, appendfailing=("c", "d")),
             Progress(total=7, completed=5, failures=("c", "d")),
-            id="A25 appends to nothing",
         ),
-        pytest.param(
+        "A25 appends failures only": (
             None,
             Progress(appendtotals=True, appendfailing=("c", "d")),
             Progress(total=2, completed=0, failures=("c", "d")),
-            id="A25 appends failures only",
         ),
-        pytest.param(
+        "A26 a run that grows": (
             Progress(total=33, completed=33),
             Progress(appendtotals=True, appendcompleted=4),
             Progress(total=37, completed=37),
-            id="A26 a run that grows",
         ),
-        pytest.param(
+        "A50 errors are appended, its own totals and failures ignored": (
             Progress(msg="old", errors=("e",)),
             Progress(
                 msg="new", total=9, completed=9, failures=("x",), errors=("f",), appendcompleted=1
             ),
             Progress(msg="new", completed=1, errors=("e", "f")),
-            id="A50 errors are appended, its own totals and failures ignored",
         ),
-        pytest.param(
+        "a replacing update leaves nothing of the old one": (
             Progress(msg="old", failures=("a",), errors=("e",)),
             Progress(msg="new"),
             Progress(msg="new"),
-            id="a replacing update leaves nothing of the old one",
         ),
-        pytest.param(
+        "sums stop at the limit": (
             Progress(total=INT64_MAX, completed=INT64_MAX - 1),
             Progress(appendtotals=True, appendcompleted=5, appendfailing=("a",)),
             Progress(total=INT64_MAX, completed=INT64_MAX, failures=("a",)),
-            id="sums stop at the limit",
         ),
-        pytest.param(
+        "from the lower limit up": (
             Progress(completed=INT64_MIN),
             Progress(appendcompleted=1),
             Progress(completed=INT64_MIN + 1),
-            id="from the lower limit up",
         ),
-        pytest.param(
+        "a negative append from a caller in Python is none": (
             ONE,
             Progress(total=-3, appendcompleted=-4),
             Progress(total=-3),
-            id="a negative append from a caller in Python is none",
         ),
-        pytest.param(
+        "a negative append never takes away": (
             ONE,
             Progress(appendtotals=True, appendcompleted=-4),
             ONE,
-            id="a negative append never takes away",
         ),
-    ],
+    },
 )
 def test_combining(stored, new, expected):
     """The table of the protocol, then its edges."""
@@ -260,52 +249,41 @@ def total(number):
     return Progress(total=number)
 
 
-@pytest.mark.parametrize(
+@table(
     ("updates", "taken", "sum_"),
-    [
-        pytest.param(
+    {
+        "A49 an append sent twice counts once": (
             [(("a", 1), APPEND), (("a", 1), APPEND)],
             [True, False],
             4,
-            id="A49 an append sent twice counts once",
         ),
-        pytest.param(
+        "A49 an overtaken update does not win": (
             [(("a", 2), total(2)), (("a", 1), total(1))],
             [True, False],
             2,
-            id="A49 an overtaken update does not win",
         ),
-        pytest.param(
+        "A49 a new epoch is applied": (
             [(("a", 9), total(9)), (("b", 1), total(1))],
             [True, True],
             1,
-            id="A49 a new epoch is applied",
         ),
-        pytest.param(
+        "A49 a replaced epoch does not come back": (
             [(("a", 9), total(9)), (("b", 1), total(1)), (("a", 10), total(10))],
             [True, True, False],
             1,
-            id="A49 a replaced epoch does not come back",
         ),
-        pytest.param(
-            [(None, total(2)), (None, total(1))],
-            [True, True],
-            1,
-            id="A49 without ids arrival decides",
-        ),
-        pytest.param(
+        "A49 without ids arrival decides": ([(None, total(2)), (None, total(1))], [True, True], 1),
+        "A49 one without an id leaves the last id in force": (
             [(("a", 1), APPEND), (None, APPEND), (("a", 1), APPEND), (("a", 2), APPEND)],
             [True, True, False, True],
             12,
-            id="A49 one without an id leaves the last id in force",
         ),
-        pytest.param(
+        "A49 the first id after updates without": (
             [(None, total(2)), (("a", 1), total(1))],
             [True, True],
             1,
-            id="A49 the first id after updates without",
         ),
-    ],
+    },
 )
 def test_the_order_of_updates(updates, taken, sum_):
     """Ids decide, and what was ignored changes nothing."""

@@ -9,6 +9,7 @@ from reporter.run.annotation import BUDGET, RUN_ANNOTATION, STATUS_ANNOTATION, a
 from reporter.run.plan import Plan, Plugin
 from reporter.run.record import Cause
 from reporter.run.state import Phase, Tar
+from tests.tables import table
 from tests.unit.run.world import (
     E2E,
     EVICTED,
@@ -177,59 +178,52 @@ def test_the_counts_of_an_entry():
 ONE_FAILED = {E2E: RESULT, NODE1: RESULT, NODE2: ours()}
 
 
-@pytest.mark.parametrize(
+@table(
     ("run", "sonobuoy", "strict", "own"),
-    [
-        pytest.param(
+    {
+        "never an early failed: pollers stop at it": (
             snapshot({E2E: ours()}),
             "running",
             "running",
             "failed",
-            id="never an early failed: pollers stop at it",
         ),
-        pytest.param(
+        "K2 one failed, all in": (
             snapshot(ONE_FAILED, phase=Phase.POST_PROCESSING),
             "post-processing",
             "post-processing",
             "failed",
-            id="K2 one failed, all in",
         ),
-        pytest.param(
+        "K2 one failed, at the end": (
             snapshot(ONE_FAILED, phase=Phase.CLOSED, tar=TAR),
             "complete",
             "failed",
             "failed",
-            id="K2 one failed, at the end",
         ),
-        pytest.param(
+        "K3 all in": (
             all_in(phase=Phase.POST_PROCESSING),
             "post-processing",
             "post-processing",
             "post-processing",
-            id="K3 all in",
         ),
-        pytest.param(
+        "K3 all complete": (
             all_in(phase=Phase.CLOSED, tar=TAR),
             "complete",
             "complete",
             "complete",
-            id="K3 all complete",
         ),
-        pytest.param(
+        "packing is tried again: pollers would stop at `failed`": (
             all_in(phase=Phase.POST_PROCESSING, error="disk full"),
             "post-processing",
             "post-processing",
             "failed",
-            id="packing is tried again: pollers would stop at `failed`",
         ),
-        pytest.param(
+        "no tarball: there are no results to fetch": (
             all_in(phase=Phase.CLOSED, error="disk full"),
             "failed",
             "failed",
             "failed",
-            id="no tarball: there are no results to fetch",
         ),
-    ],
+    },
 )
 def test_the_status_of_the_run(run, sonobuoy, strict, own):
     """Sonobuoy's tools read `failed` as "no results", so it stands only for that."""
@@ -330,17 +324,16 @@ def wide(nodes, plugins, **fields):
     return snapshot(records, plan=plan, progress=dict.fromkeys(plan.keys, sent(**fields)))
 
 
-@pytest.mark.parametrize(
+@table(
     "run",
-    [
-        pytest.param(wide(1_000, 5, msg="working", total=9, completed=3), id="5,000 entries"),
-        pytest.param(
-            wide(100, 2, failures=tuple(f"{n}" * 200 for n in range(1_000)), failures_total=10_000),
-            id="200 x 10,000 failures",
+    {
+        "5,000 entries": wide(1_000, 5, msg="working", total=9, completed=3),
+        "200 x 10,000 failures": wide(
+            100, 2, failures=tuple(f"{n}" * 200 for n in range(1_000)), failures_total=10_000
         ),
-        pytest.param(wide(5_000, 1, failures_total=2**60), id="counts without end"),
-        pytest.param(wide(1, 5_000), id="5,000 plugins"),
-    ],
+        "counts without end": wide(5_000, 1, failures_total=2**60),
+        "5,000 plugins": wide(1, 5_000),
+    },
 )
 def test_the_largest_runs_fit(run):
     """K12: at most 192 KiB, true counts where there are any, and it says that it is cut."""

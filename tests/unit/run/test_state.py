@@ -7,6 +7,7 @@ import pytest
 from reporter.run.plan import Plan, Plugin
 from reporter.run.record import Cause
 from reporter.run.state import Phase, Status, final, percent_complete, run_status
+from tests.tables import table
 from tests.unit.run.world import (
     E2E,
     LOST,
@@ -23,27 +24,25 @@ EMPTY = Plan("run-1", ())
 TWO_IN = {E2E: RESULT, NODE1: RESULT}
 
 
-@pytest.mark.parametrize(
+@table(
     ("run", "status", "percent", "over"),
-    [
-        pytest.param(snapshot(), Status.RUNNING, 0.0, False, id="K1 no results"),
-        pytest.param(snapshot(TWO_IN), Status.RUNNING, 0.6667, False, id="two of three"),
-        pytest.param(all_in(), Status.POST_PROCESSING, 1.0, False, id="all in, not closed yet"),
-        pytest.param(
+    {
+        "K1 no results": (snapshot(), Status.RUNNING, 0.0, False),
+        "two of three": (snapshot(TWO_IN), Status.RUNNING, 0.6667, False),
+        "all in, not closed yet": (all_in(), Status.POST_PROCESSING, 1.0, False),
+        "post-processing": (
             all_in(phase=Phase.POST_PROCESSING),
             Status.POST_PROCESSING,
             1.0,
             False,
-            id="post-processing",
         ),
-        pytest.param(all_in(phase=Phase.CLOSED), Status.COMPLETE, 1.0, True, id="complete"),
-        *(
-            pytest.param(
+        "complete": (all_in(phase=Phase.CLOSED), Status.COMPLETE, 1.0, True),
+        **{
+            f"failed at once: {record.cause}": (
                 snapshot({NODE1: record}),
                 Status.FAILED,
                 0.3333,
                 False,
-                id=f"failed at once: {record.cause}",
             )
             for record in (
                 WORKER_ERROR,
@@ -52,57 +51,45 @@ TWO_IN = {E2E: RESULT, NODE1: RESULT}
                 ours(Cause.DEADLINE),
                 ours(Cause.HEARTBEAT),
             )
-        ),
-        pytest.param(
+        },
+        "K2 failed, while it is finalised": (
             snapshot({**TWO_IN, NODE2: ours()}, phase=Phase.POST_PROCESSING),
             Status.FAILED,
             1.0,
             False,
-            id="K2 failed, while it is finalised",
         ),
-        pytest.param(
+        "K2 failed at the end": (
             snapshot({**TWO_IN, NODE2: ours()}, phase=Phase.CLOSED),
             Status.FAILED,
             1.0,
             True,
-            id="K2 failed at the end",
         ),
-        pytest.param(
+        "packing failed and is tried again": (
             all_in(phase=Phase.POST_PROCESSING, error="disk full"),
             Status.FAILED,
             1.0,
             False,
-            id="packing failed and is tried again",
         ),
-        pytest.param(
+        "packing was given up": (
             all_in(phase=Phase.CLOSED, error="disk full"),
             Status.FAILED,
             1.0,
             True,
-            id="packing was given up",
         ),
-        pytest.param(
+        "the aggregator failed while entries run": (
             snapshot(error="disk full"),
             Status.FAILED,
             0.0,
             False,
-            id="the aggregator failed while entries run",
         ),
-        pytest.param(
+        "A54 an empty plan, before it is closed": (
             snapshot(plan=EMPTY),
             Status.POST_PROCESSING,
             1.0,
             False,
-            id="A54 an empty plan, before it is closed",
         ),
-        pytest.param(
-            snapshot(plan=EMPTY, phase=Phase.CLOSED),
-            Status.COMPLETE,
-            1.0,
-            True,
-            id="A54 an empty plan",
-        ),
-    ],
+        "A54 an empty plan": (snapshot(plan=EMPTY, phase=Phase.CLOSED), Status.COMPLETE, 1.0, True),
+    },
 )
 def test_the_roll_up(run, status, percent, over):
     """First match wins."""

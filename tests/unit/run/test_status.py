@@ -13,6 +13,7 @@ from reporter.run.record import Cause
 from reporter.run.state import LauncherState, LauncherTrouble, Phase, PodState, Step, Tar
 from reporter.run.status import entry_document
 from reporter.run.tar_upload import TarUpload, UploadState
+from tests.tables import table
 from tests.unit.run.world import (
     E2E,
     EVICTED,
@@ -143,40 +144,33 @@ def test_a_result_that_came_late():
     assert expected == {name: document[name] for name in expected}
 
 
-@pytest.mark.parametrize(
+@table(
     ("record", "expected"),
-    [
-        pytest.param(PASSED, ("complete", "passed", {"passed": 1}, "AllGood", "fine"), id="passed"),
-        pytest.param(
+    {
+        "passed": (PASSED, ("complete", "passed", {"passed": 1}, "AllGood", "fine")),
+        "the check failed": (
             FAILED,
             ("complete", "failed", {"failed": 1}, "DiskSlow", "fsync takes 80 ms"),
-            id="the check failed",
         ),
-        pytest.param(
+        "not what it says it is": (
             UNREADABLE,
             ("complete", "unknown", {"unknown": 1}, "InvalidResultFormat", "no object"),
-            id="not what it says it is",
         ),
-        pytest.param(
+        "the sidecar's own verdict": (
             KILLED,
             ("failed", "failed", {"failed": 1}, "AdapterOOMKilled", "out of memory"),
-            id="the sidecar's own verdict",
         ),
-        pytest.param(
+        "the sidecar cannot tell": (
             EVICTED,
             ("failed", "unknown", {"unknown": 1}, "AdapterEvicted", "node drained"),
-            id="the sidecar cannot tell",
         ),
-        pytest.param(RESULT, ("complete", "", None, "", ""), id="not judged yet"),
-        pytest.param(
+        "not judged yet": (RESULT, ("complete", "", None, "", "")),
+        "a report with many tests": (
             replace(FAILED, counts={"passed": 8, "failed": 2}),
             ("complete", "failed", {"passed": 8, "failed": 2}, "DiskSlow", FAILED.message),
-            id="a report with many tests",
         ),
-        pytest.param(
-            ours(Cause.HEARTBEAT), ("timed_out", "timeout", None, "", ""), id="the aggregator's own"
-        ),
-    ],
+        "the aggregator's own": (ours(Cause.HEARTBEAT), ("timed_out", "timeout", None, "", "")),
+    },
 )
 def test_the_verdict_on_an_entry(record, expected):
     """As soon as the result is in; reason and message are the worker's."""
@@ -185,21 +179,21 @@ def test_the_verdict_on_an_entry(record, expected):
     assert expected == tuple(document[name] for name in names)
 
 
-@pytest.mark.parametrize(
+@table(
     ("records", "expected"),
-    [
-        pytest.param({}, "", id="everything is open"),
-        pytest.param({E2E: PASSED, NODE1: UNREADABLE}, "", id="one is open, none failed"),
-        pytest.param({E2E: FAILED}, "failed", id="one failed, at once"),
-        pytest.param({E2E: ours()}, "failed", id="one is missing"),
-        pytest.param({E2E: ours(Cause.DEADLINE)}, "failed", id="one timed out"),
-        pytest.param({E2E: KILLED}, "failed", id="a sidecar's verdict"),
-        pytest.param({E2E: UNSENT}, "failed", id="one is missing that passed"),
-        pytest.param({E2E: PASSED, NODE1: PASSED, NODE2: PASSED}, "passed", id="all passed"),
-        pytest.param({E2E: PASSED, NODE1: EVICTED, NODE2: PASSED}, "unknown", id="one unknown"),
-        pytest.param({E2E: PASSED, NODE1: RESULT, NODE2: PASSED}, "", id="one is being judged"),
-        pytest.param({E2E: FAILED, NODE1: EVICTED, NODE2: RESULT}, "failed", id="failed is worst"),
-    ],
+    {
+        "everything is open": ({}, ""),
+        "one is open, none failed": ({E2E: PASSED, NODE1: UNREADABLE}, ""),
+        "one failed, at once": ({E2E: FAILED}, "failed"),
+        "one is missing": ({E2E: ours()}, "failed"),
+        "one timed out": ({E2E: ours(Cause.DEADLINE)}, "failed"),
+        "a sidecar's verdict": ({E2E: KILLED}, "failed"),
+        "one is missing that passed": ({E2E: UNSENT}, "failed"),
+        "all passed": ({E2E: PASSED, NODE1: PASSED, NODE2: PASSED}, "passed"),
+        "one unknown": ({E2E: PASSED, NODE1: EVICTED, NODE2: PASSED}, "unknown"),
+        "one is being judged": ({E2E: PASSED, NODE1: RESULT, NODE2: PASSED}, ""),
+        "failed is worst": ({E2E: FAILED, NODE1: EVICTED, NODE2: RESULT}, "failed"),
+    },
 )
 def test_the_verdict_on_the_run(records, expected):
     """Failed at once, else nothing before the end."""
@@ -248,38 +242,34 @@ def test_an_empty_result_has_no_bytes_but_a_digest():
     assert 0 == entry(snapshot({E2E: replace(RESULT, size=0)}))["bytes"]
 
 
-@pytest.mark.parametrize(
+@table(
     ("record", "error", "received", "verdict"),
-    [
-        pytest.param(
+    {
+        "the worker's own": (
             replace(WORKER_ERROR, reason="terminated"),
             {"cause": "worker_error", "reason": "terminated", "text": "boom"},
             "2026-01-01T00:00:06.000000Z",
             "failed",
-            id="the worker's own",
         ),
-        pytest.param(
+        "ours": (
             ours(),
             {"cause": "pod_failed", "reason": "", "text": "the pod is gone"},
             None,
             "failed",
-            id="ours",
         ),
-        pytest.param(
+        "a timeout": (
             ours(Cause.DEADLINE, text="late"),
             {"cause": "deadline", "reason": "", "text": "late"},
             None,
             "timeout",
-            id="a timeout",
         ),
-        pytest.param(
+        "a long text, no cause": (
             ours(None, text="é" * 1_000),
             {"cause": "", "reason": "", "text": "é" * 512},
             None,
             "failed",
-            id="a long text, no cause",
         ),
-    ],
+    },
 )
 def test_an_error(record, error, received, verdict):
     """Cause, the worker's own word for it, and the text, cut; the verdict once it is over."""

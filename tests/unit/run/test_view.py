@@ -55,7 +55,6 @@ def test_our_annotation_is_believed():
 
     assert ReadOutcome.OK is found.outcome
     assert "careful" == found.warning
-    assert found.document is not None
     assert ("failed", 0.25, False, 7) == tuple(
         found.document[key] for key in ("status", "percent_complete", "final", "revision")
     )
@@ -72,7 +71,6 @@ def test_sonobuoys_annotation_alone(status, final, ours):
     """Its end is final; shares are counted."""
     document = look(status, [plugin(), plugin(node="n", status="complete")], ours).document
 
-    assert document is not None
     assert (status, final, 0.5) == (
         document["status"],
         document["final"],
@@ -84,7 +82,6 @@ def test_before_there_are_plugins():
     """Nothing is done yet."""
     document = look().document
 
-    assert document is not None
     assert ([], 0.0, None) == (
         document["plugins"],
         document["percent_complete"],
@@ -97,7 +94,6 @@ def test_the_tarball_is_shown_once_there_is_one():
     tar = {"name": "x.tar.gz", "sha256": "00", "size": 1, "created": "2030-01-01T12:00:00Z"}
     document = look("complete", tar=tar).document
 
-    assert document is not None
     assert tar == document["tar-info"]
 
 
@@ -111,7 +107,6 @@ def test_the_entries_of_an_annotation():
             plugin(node="n1", status="failed", **{"result-status": "timeout"}),
         ],
     ).document
-    assert document is not None
     first, second = rows(document)
 
     assert ("e2e/global", "", "1/4 (2 failed)", 0.25, "on it") == (
@@ -215,7 +210,6 @@ def test_a_failure_is_explained_through_the_annotation():
     document = look(
         "running", [plugin(status="complete", **{"result-status": "failed"})], ours
     ).document
-    assert document is not None
     (row,) = rows(document)
 
     assert ("failed", "DiskSlow: 80 ms", False) == (row.result, row.detail, row.passed)
@@ -238,7 +232,6 @@ def test_the_verdict_by_sonobuoys_annotation_alone(entries, verdict, good):
     """A failed check is no pass there either."""
     document = look("complete", entries).document
 
-    assert document is not None
     assert (verdict, good) == (document["result_status"], passed(document))
 
 

@@ -130,6 +130,15 @@ def test_a_report_of_any_size_says_the_same(members: bytes, filler: bytes, expec
         assert expected == (found.text, found.reason, found.unknown)
 
 
+@pytest.mark.parametrize(
+    "body",
+    [b'{"error":"x","score":NaN}', b'\xef\xbb\xbf{"error":"x"}', '{"error":"x"}'.encode("utf-16")],
+)
+def test_a_small_report_is_read_as_libraries_write_it(body: bytes) -> None:
+    """What is no JSON at the letter is no reason to lose why something failed."""
+    assert "x" == parse_report(body).text
+
+
 @pytest.fixture
 def readers() -> Iterator[set[str]]:
     """Give the names of the threads in which a report or an adapter's result has been read."""
