@@ -27,7 +27,11 @@ ANSWER: Final = 10.0  # seconds for an answer that is kept in memory
 LARGEST: Final = 64 * 1024 * 1024
 PAUSE: Final = 1.0  # seconds between two looks, or four times as long as one took
 AGES: Final = 10.0  # seconds after which a document is asked for anew, changed or not
-IDLE: Final = 5.0  # seconds; the aggregator ends a connection that is not used for 10 s
+IDLE: Final = 5.0
+"""Seconds after a request in which its connection may be used again.
+
+The aggregator ends one 10 s after the last byte that it has sent, which may be on its way for long.
+"""
 _CHUNK = 256 * 1024
 
 
@@ -130,7 +134,6 @@ class StatusServer:
                 # Before Python 3.12 a body that was read whole is not closed by that.
                 if response.length != 0 and not response.isclosed():
                     self.close()
-                self._good_until = time.monotonic() + IDLE
         except (OSError, http.client.HTTPException, ValueError) as error:
             self.close()
             kind = CertificateRefused if _is_refusal(error) else RequestFailed
@@ -143,6 +146,7 @@ class StatusServer:
         now = time.monotonic()
         if now > self._good_until:
             self.close()
+        self._good_until = now + IDLE
         connection, end = self._connection, now + timeout
         if connection is None or connection.sock is None:  # the server has said that it ends it
             connection = self._connection = self._connect(min(_CONNECT, timeout))
