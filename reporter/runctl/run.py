@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -12,6 +13,7 @@ from reporter.cli import output as show
 from reporter.cli.exits import FAILED, GOOD, TIME_OVER, USAGE, CannotTell
 from reporter.cli.interrupt import at_once
 from reporter.cli.output import tell
+from reporter.common.objects import Object, View
 from reporter.errors import Forbidden, NotFound
 from reporter.run.definition import Definition
 from reporter.run.names import is_run_name
@@ -51,8 +53,11 @@ exit codes:
   4    cannot tell: not reachable, forbidden; with --wait: the run was deleted
   130  Ctrl-C (143: SIGTERM)"""
 
-_MOST_ANNOTATIONS: Final = 256 * 1024
-"""Bytes that an object's annotations may have; `kubectl apply` keeps a copy of it in one."""
+MOST_ANNOTATIONS: Final = 256 * 1024
+"""Bytes that the names and values of all annotations of an object may have."""
+_COPY: Final = "kubectl.kubernetes.io/last-applied-configuration"
+_AROUND: Final = len('"annotations":{},\n')  # what kubectl adds to the copy
+_SIX_BYTES: Final = re.compile("[<>&\u2028\u2029]")  # as kubectl writes them: < is \\u003c
 _NO_APPLY: Final = (
     "{} is too large for `kubectl apply`; use `kubectl create` or `kubectl apply --server-side`"
 )
@@ -256,10 +261,8 @@ def _print(spec: RunSpec, access: expose.Access | None, options: argparse.Namesp
         for line in expose.dry_run_notes(spec, access, options):
             tell(line)
     if options.output != "name":
-        for each in made:
-            copy = json.dumps(each, separators=(",", ":"), ensure_ascii=False)
-            if len(copy.encode()) > _MOST_ANNOTATIONS:
-                tell(_NO_APPLY.format(display_name(each)))
+        for each in filter(too_large_to_apply, made):
+            tell(_NO_APPLY.format(display_name(each)))
     match options.output:
         case "name":
             show.put_names(map(display_name, made))
@@ -270,3 +273,11 @@ def _print(spec: RunSpec, access: expose.Access | None, options: argparse.Namesp
                 sys.stdout.write("---\n")
                 show.put_data("yaml", each)
     return GOOD
+
+
+def too_large_to_apply(wanted: Object) -> bool:
+    """Return whether `kubectl apply` is refused: it keeps a copy of the object in an annotation."""
+    copy = json.dumps(wanted, separators=(",", ":"), ensure_ascii=False)
+    kept = {**View(wanted).annotations, _COPY: _SIX_BYTES.sub("x" * 6, copy)}
+    size = sum(len(f"{name}{value}".encode()) for name, value in kept.items()) + _AROUND
+    return size > MOST_ANNOTATIONS
