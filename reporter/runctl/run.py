@@ -57,7 +57,7 @@ MOST_ANNOTATIONS: Final = 256 * 1024
 """Bytes that the names and values of all annotations of an object may have."""
 _COPY: Final = "kubectl.kubernetes.io/last-applied-configuration"
 _AROUND: Final = len('"annotations":{},\n')  # what kubectl adds to the copy
-_SIX_BYTES: Final = re.compile("[<>&\u2028\u2029]")  # as kubectl writes them: < is \\u003c
+_SIX_BYTES: Final = re.compile("[<>&\u2028\u2029]")  # as kubectl writes them: < is \u003c
 _NO_APPLY: Final = (
     "{} is too large for `kubectl apply`; use `kubectl create` or `kubectl apply --server-side`"
 )

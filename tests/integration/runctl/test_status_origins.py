@@ -15,7 +15,7 @@ from reporter.runctl import origin
 from reporter.runctl.origin import read_connection
 from tests.blackbox.ctl.cluster import add_aggregator, kubeconfig, plugin
 from tests.blackbox.ctl.scripted import Home, Scripted, entry, run_status
-from tests.fakekube import FakeKube
+from tests.fakekube import Answer, FakeKube
 from tests.fakekube.certs import Authority
 from tests.scripted_server import Say
 
@@ -350,6 +350,14 @@ class TestCluster:
 
         assert (4, "") == (code, out)
         assert words in err
+
+    def test_the_api_servers_own_words(self, at_home: Home, fake: FakeKube) -> None:
+        """A wrong path, as through a proxy, is no namespace without an aggregator."""
+        fake.fail(Answer(404), path="/pods", times=None)
+        code, _, err = at_home.run("status", "-n", "default")
+
+        assert 4 == code
+        assert "status-ctl: GET /api/v1/namespaces/default/pods: 404" in err
 
     def test_a_user_without_a_home(self, home: Home) -> None:
         """As an arbitrary one in a container: nothing is found there."""
