@@ -111,14 +111,18 @@ def _create(creation: "Creation", api: "KubeApi", spec: RunSpec) -> RunSpec:
 def _undo(
     creation: "Creation", spec: RunSpec, options: argparse.Namespace, access: Access | None
 ) -> None:
+    where = place_words(spec.namespace, options, own=spec.create_namespace)
+    rest = f"to remove the rest: status-ctl delete {spec.run}{where}"
     try:
-        left = ["" if access is None else remove_connection(access.path), *creation.undo()]
+        kept = "" if access is None else remove_connection(access.path)
+        left = creation.undo()
     except KeyboardInterrupt:
-        where = place_words(spec.namespace, options, own=spec.create_namespace)
-        tell(f"to remove the rest: status-ctl delete {spec.run}{where}")
+        tell(rest)
         raise
-    for line in filter(None, left):
+    for line in filter(None, [kept, *left]):
         tell(f"not removed: {line}")
+    if left:
+        tell(rest)
 
 
 class Creation:
