@@ -11,7 +11,7 @@ import time
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, cast
 from urllib.parse import SplitResult, urlsplit
 
@@ -39,15 +39,16 @@ _CHUNK = 256 * 1024
 class Address:
     """Where it is and what to show and to trust there.
 
-    `ca` are certificates in PEM, none for those of the system. `certificate` is PEM too, and `key`
-    unless it is in it. `server_name` is what the server's certificate says where that is not the
-    URL's host. Without `verify` any certificate is taken. Plain HTTP uses nothing but `url`.
+    `ca` are certificates in PEM; without any, also in an empty text, those of the system count.
+    `certificate` is PEM too, and `key` unless it is in it. `server_name` is what the server's
+    certificate says where that is not the URL's host. Without `verify` any certificate is taken.
+    Plain HTTP uses nothing but `url`.
     """
 
     url: str
     ca: str | None = None
-    certificate: str | None = None
-    key: str | None = None
+    certificate: str | None = field(default=None, repr=False)
+    key: str | None = field(default=None, repr=False)
     server_name: str = ""
     verify: bool = True
 
@@ -330,8 +331,9 @@ def _tls_context(address: Address) -> ssl.SSLContext:
         if not address.verify:
             context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         if address.certificate is not None:
-            with as_file(f"{address.certificate}\n{address.key or ''}".encode()) as name:
-                context.load_cert_chain(name, password=_no_pass_phrase)
+            key = address.certificate if address.key is None else address.key
+            with as_file(address.certificate.encode()) as chain, as_file(key.encode()) as own:
+                context.load_cert_chain(chain, own, password=_no_pass_phrase)
     except ssl.SSLError as error:
         reason = error.reason or str(error)
         raise ValueError(f"the certificates cannot be used: {reason}") from None

@@ -13,6 +13,7 @@ import pytest
 
 from reporter.runctl import origin
 from reporter.runctl.origin import read_connection
+from reporter.runctl.server import Address
 from tests.blackbox.ctl.cluster import add_aggregator, kubeconfig, plugin
 from tests.blackbox.ctl.scripted import Home, Scripted, entry, run_status
 from tests.fakekube import Answer, FakeKube
@@ -216,6 +217,19 @@ def test_a_url_with_certificates(home: Home, site: Site, server: Scripted, how: 
         found = home.run("status", "-o", "name", **environ)
 
     assert (0, "e2e/global\n", "") == found
+
+
+def test_the_key_that_is_named_wins(home: Home, site: Site, server: Scripted) -> None:
+    """Over an older one in the certificate's file; neither is seen where an address is printed."""
+    both = site.folder / "both.pem"
+    both.write_text(site.text("client.crt") + site.text("server.key"))
+    given = {"url": server.url, "ca": site.folder / "ca.pem", "cert": both}
+    given |= {"key": site.folder / "client.key"}
+    words = [word for key, value in given.items() for word in (f"--{key}", str(value))]
+
+    assert (0, "e2e/global\n", "") == home.run("status", "-o", "name", *words)
+    key = site.text("client.key")
+    assert "PRIVATE" not in repr(Address(server.url, certificate=key, key=key))
 
 
 class TestCluster:
