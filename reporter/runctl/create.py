@@ -20,7 +20,7 @@ from reporter.common.retry import next_delay
 from reporter.errors import Conflict, Forbidden, KubeError, NotFound, Unavailable
 from reporter.runctl.cluster_run import place_words
 from reporter.runctl.expose import Access, remove_connection
-from reporter.runctl.objects import objects
+from reporter.runctl.objects import objects, without_namespace
 from reporter.runctl.preflight import ACCOUNT, INSTEAD, advice, check
 from reporter.runctl.spec import (
     CREATION,
@@ -104,7 +104,7 @@ def _create(creation: "Creation", api: "KubeApi", spec: RunSpec) -> RunSpec:
         tell("no permission to grant jobs/status: verdicts are not written on the Jobs")
     for remark in found.remarks:
         tell(remark)
-    creation.create(objects(spec)[spec.create_namespace :])
+    creation.create(without_namespace(spec))
     return spec
 
 
