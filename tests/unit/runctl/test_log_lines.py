@@ -92,4 +92,6 @@ def test_what_has_no_stamp_is_shown_as_it_is() -> None:
     lines.begin()
 
     assert [b"unable to retrieve", b""] == lines.take(b"unable to retrieve\n\n")
+    lines.begin()
+    assert [b"unable to retrieve"] == lines.take(b"unable to retrieve\n")
     assert "" == lines.since
