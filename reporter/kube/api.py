@@ -362,24 +362,20 @@ class KubeApi:
         container: str,
         *,
         follow: bool = False,
-        tail_lines: int | None = None,
-        previous: bool = False,
         stamped: bool = False,
         since: str = "",
         silence: float | None = 30.0,
     ) -> LogStream:
         """Return a container's log as a stream of bytes, with `follow` until the container ends.
 
-        `previous` is that before its last restart. With `stamped` each line has its time before it;
-        `since` is such a time, in whole seconds, with which the stream begins. `silence` is how
-        long nothing may come, in seconds; None means for ever.
+        With `stamped` each line has its time before it; `since` is such a time, in whole seconds,
+        with which the stream begins. `silence` is how long nothing may come, in seconds; None means
+        for ever.
         """
         query = _given(
             {
                 "container": container,
                 "follow": "true" if follow else "",
-                "tailLines": "" if tail_lines is None else str(tail_lines),
-                "previous": "true" if previous else "",
                 "timestamps": "true" if stamped else "",
                 "sinceTime": since,
             }

@@ -21,7 +21,6 @@ from reporter.results.items import BAD
 from reporter.results.run_results import PluginResults, Results, Test, read_results
 from reporter.run.results import SKIPPED
 from reporter.runctl import archive
-from reporter.runctl.archive import snapshot_lines
 
 DESCRIPTION = """\
 Shows the test results of a run: a line for each plugin, then each test that did not pass, with
@@ -96,7 +95,7 @@ def _read(path: Path, options: argparse.Namespace) -> Results:
         written=dumped,
     )
     if any(plugin.name == PLUGIN for plugin in found.plugins):
-        for line in snapshot_lines(path):
+        for line in archive.snapshot_lines(path):
             tell(line)
     return found
 

@@ -104,8 +104,10 @@ def fetch(server: StatusServer, file: BinaryIO, size: int) -> str:
 def confirm(server: StatusServer, digest: str) -> str:
     """Say that the tarball with this SHA-256 is kept; return why that was not heard, if so.
 
-    It is the last that the server is told.
+    It is the last that the server is told, on a connection of its own: that of the download may
+    just be ending.
     """
+    server.close()
     try:
         answer = server.post("/results/retrieved", json.dumps({"sha256": digest}).encode())
     except RequestFailed as error:

@@ -163,6 +163,8 @@ class ByCluster:
             missing.append(reading)
         if refused := [each for each in missing if each.outcome is ReadOutcome.FORBIDDEN]:
             return replace(refused[0], detail="\n".join(each.detail for each in refused))
+        if len(places) == 1:
+            return missing[0]
         return replace(missing[0], detail=not_found(self._run, places))
 
     def _without_pod(self, timeout: float) -> str:

@@ -20,7 +20,7 @@ from reporter.common.retry import next_delay
 from reporter.errors import Conflict, Forbidden, KubeError, NotFound, Unavailable
 from reporter.runctl.cluster_run import place_words
 from reporter.runctl.expose import Access, remove_connection
-from reporter.runctl.objects import objects
+from reporter.runctl.objects import objects, without_namespace
 from reporter.runctl.preflight import ACCOUNT, INSTEAD, advice, check
 from reporter.runctl.spec import (
     CREATION,
@@ -104,21 +104,25 @@ def _create(creation: "Creation", api: "KubeApi", spec: RunSpec) -> RunSpec:
         tell("no permission to grant jobs/status: verdicts are not written on the Jobs")
     for remark in found.remarks:
         tell(remark)
-    creation.create(objects(spec)[spec.create_namespace :])
+    creation.create(without_namespace(spec))
     return spec
 
 
 def _undo(
     creation: "Creation", spec: RunSpec, options: argparse.Namespace, access: Access | None
 ) -> None:
+    where = place_words(spec.namespace, options, own=spec.create_namespace)
+    rest = f"to remove the rest: status-ctl delete {spec.run}{where}"
     try:
-        left = ["" if access is None else remove_connection(access.path), *creation.undo()]
+        kept = "" if access is None else remove_connection(access.path)
+        left = creation.undo()
     except KeyboardInterrupt:
-        where = place_words(spec.namespace, options, own=spec.create_namespace)
-        tell(f"to remove the rest: status-ctl delete {spec.run}{where}")
+        tell(rest)
         raise
-    for line in filter(None, left):
+    for line in filter(None, [kept, *left]):
         tell(f"not removed: {line}")
+    if left:
+        tell(rest)
 
 
 class Creation:

@@ -35,8 +35,7 @@ exit codes:
   4    cannot tell: not reachable, forbidden, no such run
   130  Ctrl-C"""
 
-
-_PATIENCE: Final = 120.0
+_PATIENCE: Final = 120.0  # seconds until everything is gone
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -55,12 +55,15 @@ class Access:
         """
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self.path.touch(mode=0o600, exist_ok=False)
-            try:
-                write_private(self.path, encode(self.connection))
-            except OSError:
-                self.path.unlink()
-                raise
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+            with os.fdopen(os.open(self.path, flags, 0o600), "wb") as file:
+                try:
+                    file.write(encode(self.connection))
+                    file.flush()
+                    os.fsync(file.fileno())
+                except OSError:
+                    self.path.unlink()
+                    raise
         except FileExistsError:
             raise Unusable(self._exists()) from None
         except OSError as error:
@@ -138,8 +141,9 @@ def publish(
         except KubeError as error:
             found, trouble = [], words(error)
         if found:
-            left = min(_SETTLING, deadline.left() or 0.0)
-            settled = settled or Deadline(left, deadline.clock)
+            left = deadline.left()
+            settling = _SETTLING if left is None else min(_SETTLING, left)
+            settled = settled or Deadline(settling, deadline.clock)
             reached = next((url for url in found if not access.trouble(url)), "")
             if reached or settled.over():
                 _point(access, reached or found[0])

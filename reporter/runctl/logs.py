@@ -41,6 +41,7 @@ exit codes:
 _FIRST: Final = 0.5  # seconds before a stream that was cut is opened again, at first and at most
 _LATEST: Final = 30.0
 _LAST_WORDS: Final = 5.0  # seconds for what is still on its way when the run is over
+_RESTARTED: Final = "was restarted; the rest of its log: kubectl logs {} --previous"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -161,7 +162,7 @@ class Logs:
                 with self._lock:
                     tell(f"{self._whose(container)} {error}")
                 return
-            over, runs = self._over.is_set(), self._runs(container)
+            over, runs = self._over.is_set(), self._runs(container, whole=whole)
             if runs is None or (whole and (over or not runs)):
                 return
             tries += 1
@@ -169,8 +170,11 @@ class Logs:
             if over:
                 time.sleep(_FIRST)  # no wait for what has come about already
 
-    def _runs(self, container: _Container) -> bool | None:
-        """Return whether it runs, or has ended; None once its log is another one's or gone."""
+    def _runs(self, container: _Container, *, whole: bool) -> bool | None:
+        """Return whether it runs, or has ended; None once its log is another one's or gone.
+
+        Of a log that has not come as a `whole` it is said where the rest is.
+        """
         try:
             pod = self._api.get("Pod", self._namespace, container.pod, timeout=cluster.TIMEOUT)
         except NotFound:
@@ -178,8 +182,15 @@ class Logs:
         except KubeError:
             return True  # while nobody says otherwise
         for found in _statuses(pod):
-            if (text(found, "name"), text(found, "containerID")) == container[1:3]:
+            if text(found, "name") != container.name:
+                continue
+            if text(found, "containerID") == container.made:
                 return not section(found, "state", "terminated")
+            before = section(found, "lastState", "terminated")
+            if text(before, "containerID") == container.made and not whole:
+                where = f"-n {self._namespace} {container.pod} -c {container.name}"
+                with self._lock:
+                    tell(f"{self._whose(container)} {_RESTARTED.format(where)}")
         return None
 
     def _print(self, container: _Container) -> None:

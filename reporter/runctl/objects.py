@@ -36,6 +36,12 @@ def objects(spec: RunSpec) -> list[dict[str, Any]]:
     ]
 
 
+def without_namespace(spec: RunSpec) -> list[dict[str, Any]]:
+    """Return the same but for the namespace, which is there then."""
+    made = objects(spec)
+    return made[1:] if spec.create_namespace else made
+
+
 def _values(spec: RunSpec) -> Values:
     """Return what the manifests name; None and what is empty leaves a key or an object out."""
     run, namespace, launch = spec.run, spec.namespace, spec.launch

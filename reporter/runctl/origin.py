@@ -214,7 +214,8 @@ def read_connection(path: Path, max_age: float | None = None) -> ConnectionFile:
         raise UnusableFile(f"cannot be read: {why}") from None
     try:
         _check(os.fstat(descriptor))
-        data = os.read(descriptor, MAX_BYTES + 1)
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            data = file.read(MAX_BYTES + 1)
     finally:
         os.close(descriptor)
     return decode(data, now=time.time(), max_age=max_age)

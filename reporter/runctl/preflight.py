@@ -18,7 +18,7 @@ from reporter.launch.job import job
 from reporter.run.names import RUN_LABEL
 from reporter.run.spec import RunLocation
 from reporter.runctl.cluster_run import is_gone
-from reporter.runctl.objects import objects
+from reporter.runctl.objects import objects, without_namespace
 from reporter.runctl.spec import OWN_NAMESPACE, RunSpec, display_name, namespace_of
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def check(
     may be known that there is `nothing_there`.
     """
     namespace, given = spec.namespace, spec.launch.pull_secrets
-    wanted = objects(spec)[spec.create_namespace :]
+    wanted = without_namespace(spec)
     pods = list(_pods(spec, wanted))
     if not in_namespace:
         wanted = [each for each in wanted if namespace_of(each, namespace) != namespace]

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -12,6 +13,7 @@ from reporter.cli import output as show
 from reporter.cli.exits import FAILED, GOOD, TIME_OVER, USAGE, CannotTell
 from reporter.cli.interrupt import at_once
 from reporter.cli.output import tell
+from reporter.common.objects import Object, View
 from reporter.errors import Forbidden, NotFound
 from reporter.run.definition import Definition
 from reporter.run.names import is_run_name
@@ -51,8 +53,11 @@ exit codes:
   4    cannot tell: not reachable, forbidden; with --wait: the run was deleted
   130  Ctrl-C (143: SIGTERM)"""
 
-_MOST_ANNOTATIONS: Final = 256 * 1024
-"""Bytes that an object's annotations may have; `kubectl apply` keeps a copy of it in one."""
+MOST_ANNOTATIONS: Final = 256 * 1024
+"""Bytes that the names and values of all annotations of an object may have."""
+_COPY: Final = "kubectl.kubernetes.io/last-applied-configuration"
+_AROUND: Final = len('"annotations":{},\n')  # what kubectl adds to the copy
+_SIX_BYTES: Final = re.compile("[<>&\u2028\u2029]")  # as kubectl writes them: < is \u003c
 _NO_APPLY: Final = (
     "{} is too large for `kubectl apply`; use `kubectl create` or `kubectl apply --server-side`"
 )
@@ -137,7 +142,7 @@ def _run(
     if not options.wait and options.output == "name":
         show.put_names([f"run/{made.run}"])
     with at_once():
-        return _Started(api, made, options, access).follow()
+        return _follow(api, made, options, access)
 
 
 def _has_run(api: "KubeApi", namespace: str, run: str) -> bool:
@@ -167,84 +172,74 @@ def _start_messages(spec: RunSpec) -> Iterator[str]:
         yield f"the results will be uploaded to {host} before the run is over"
 
 
-class _Started:
-    """A run that was created."""
+def _follow(
+    api: "KubeApi", spec: RunSpec, options: argparse.Namespace, access: expose.Access | None
+) -> int:
+    """Wait until the aggregator is ready, and with --wait until the end of the run.
 
-    def __init__(
-        self,
-        api: "KubeApi",
-        spec: RunSpec,
-        options: argparse.Namespace,
-        access: expose.Access | None,
-    ) -> None:
-        self._api, self._spec, self._options, self._access = api, spec, options, access
-
-    def follow(self) -> int:
-        """Wait until the aggregator is ready, and with --wait until the end of the run.
-
-        `--timeout` is for all of it. Return the exit code.
-        """
-        limit = self._options.timeout
-        deadline = Deadline(PATIENCE if limit is None else min(PATIENCE, limit))
+    `--timeout` is for all of it. Return the exit code.
+    """
+    limit, after = options.timeout, _hints(spec, options)
+    deadline = Deadline(PATIENCE if limit is None else min(PATIENCE, limit))
+    try:
         try:
-            try:
-                in_the_way = wait_ready(self._api, self._spec, deadline)
-            except Forbidden as error:
-                raise CannotTell(
-                    f"cannot tell whether the aggregator is ready: {cluster.words(error)}\n"
-                    f"the run continues\n{self._hints()}"
-                ) from None
-            if in_the_way:
-                out = limit is not None and limit < PATIENCE and deadline.over()
-                late = "timed out: " if out else ""
-                tell(f"{late}the aggregator is not ready:\n  " + "\n  ".join(in_the_way))
-                tell(self._hints())
-                return TIME_OVER if late else FAILED
-            tell("the aggregator is ready")
-            if self._access is not None:
-                expose.publish(self._api, self._spec, self._access, deadline)
-            if not self._options.wait:
-                tell(self._hints())
-                return GOOD
-            left = None if limit is None else max(limit - deadline.elapsed, 0.0)
-            return self._wait(Deadline(left))
-        except KeyboardInterrupt:
-            tell(f"the run continues\n{self._hints()}")
-            raise
+            in_the_way = wait_ready(api, spec, deadline)
+        except Forbidden as error:
+            raise CannotTell(
+                f"cannot tell whether the aggregator is ready: {cluster.words(error)}\n"
+                f"the run continues\n{after}"
+            ) from None
+        if in_the_way:
+            out = limit is not None and limit < PATIENCE and deadline.over()
+            late = "timed out: " if out else ""
+            tell(f"{late}the aggregator is not ready:\n  " + "\n  ".join(in_the_way))
+            tell(after)
+            return TIME_OVER if late else FAILED
+        tell("the aggregator is ready")
+        if access is not None:
+            expose.publish(api, spec, access, deadline)
+        if not options.wait:
+            tell(after)
+            return GOOD
+        left = None if limit is None else max(limit - deadline.elapsed, 0.0)
+        return _wait(api, spec, options, Deadline(left))
+    except KeyboardInterrupt:
+        tell(f"the run continues\n{after}")
+        raise
 
-    def _wait(self, deadline: Deadline) -> int:
-        run, namespace = self._spec.run, self._spec.namespace
-        origin = ByCluster(self._api, [namespace], run)
-        origin.maker = Maker("Job", namespace, run, run)
-        goal = wait.Goal(delivery_only=self._options.delivery_only)
-        more = "; it is still running"
-        code, look = wait.follow(origin, self._options, goal, deadline, more=more)
-        ended = look.document is not None and over(look.document)
-        tell(self._hints(look.document if ended else None))
-        return code
 
-    def _hints(self, end: Document | None = None) -> str:
-        """Return what can be done with it, as commands; `end` is what it says once it is over.
+def _wait(api: "KubeApi", spec: RunSpec, options: argparse.Namespace, deadline: Deadline) -> int:
+    origin = ByCluster(api, [spec.namespace], spec.run)
+    origin.maker = Maker("Job", spec.namespace, spec.run, spec.run)
+    goal = wait.Goal(delivery_only=options.delivery_only)
+    code, look = wait.follow(origin, options, goal, deadline, more="; it is still running")
+    ended = look.document is not None and over(look.document)
+    tell(_hints(spec, options, look.document if ended else None))
+    return code
 
-        `delete` asks before anything is lost, on a terminal; elsewhere it needs `--yes`.
-        """
-        run, ended = self._spec.run, end is not None
-        gone = ended and self._spec.exit
-        where = place_words(self._spec.namespace, self._options, own=self._spec.create_namespace)
-        fetched = ended and not gone  # by the command that is named before
-        saved = end is not None and uploaded(end)
-        sure = "" if fetched or saved or sys.stderr.isatty() else " --yes"
-        lines = {
-            "look at it": "" if ended else f"status {run}{where}",
-            "wait for it": "" if ended else f"wait run/{run}{where}",
-            "read the results": f"results run/{run}{where}" if fetched else "",
-            "download the results": "" if gone else f"retrieve {run}{where}",
-            "then delete it" if fetched else "delete it": f"delete {run}{where}{sure}",
-        }
-        shown = {what: how for what, how in lines.items() if how}
-        widest = max(map(len, shown))
-        told = [f"  {what:<{widest}}  status-ctl {how}" for what, how in shown.items()]
-        return "\n".join(["what to do with the run:", *told])
+
+def _hints(spec: RunSpec, options: argparse.Namespace, end: Document | None = None) -> str:
+    """Return what can be done with a run, as commands; `end` is what it says once it is over.
+
+    `delete` asks before anything is lost, on a terminal; elsewhere it needs `--yes`.
+    """
+    run, ended = spec.run, end is not None
+    gone = ended and spec.exit
+    where = place_words(spec.namespace, options, own=spec.create_namespace)
+    fetched = ended and not gone  # by the command that is named before
+    saved = end is not None and uploaded(end)
+    sure = "" if fetched or saved or sys.stderr.isatty() else " --yes"
+    lines = {
+        "look at it": "" if ended else f"status {run}{where}",
+        "wait for it": "" if ended else f"wait run/{run}{where}",
+        "read the results": f"results run/{run}{where}" if fetched else "",
+        "download the results": "" if gone else f"retrieve {run}{where}",
+        "then delete it" if fetched else "delete it": f"delete {run}{where}{sure}",
+    }
+    shown = {what: how for what, how in lines.items() if how}
+    widest = max(map(len, shown))
+    told = [f"  {what:<{widest}}  status-ctl {how}" for what, how in shown.items()]
+    return "\n".join(["what to do with the run:", *told])
 
 
 def _print(spec: RunSpec, access: expose.Access | None, options: argparse.Namespace) -> int:
@@ -256,10 +251,8 @@ def _print(spec: RunSpec, access: expose.Access | None, options: argparse.Namesp
         for line in expose.dry_run_notes(spec, access, options):
             tell(line)
     if options.output != "name":
-        for each in made:
-            copy = json.dumps(each, separators=(",", ":"), ensure_ascii=False)
-            if len(copy.encode()) > _MOST_ANNOTATIONS:
-                tell(_NO_APPLY.format(display_name(each)))
+        for each in filter(too_large_to_apply, made):
+            tell(_NO_APPLY.format(display_name(each)))
     match options.output:
         case "name":
             show.put_names(map(display_name, made))
@@ -270,3 +263,11 @@ def _print(spec: RunSpec, access: expose.Access | None, options: argparse.Namesp
                 sys.stdout.write("---\n")
                 show.put_data("yaml", each)
     return GOOD
+
+
+def too_large_to_apply(wanted: Object) -> bool:
+    """Return whether `kubectl apply` is refused: it keeps a copy of the object in an annotation."""
+    copy = json.dumps(wanted, separators=(",", ":"), ensure_ascii=False)
+    kept = {**View(wanted).annotations, _COPY: _SIX_BYTES.sub("x" * 6, copy)}
+    size = sum(len(f"{name}{value}".encode()) for name, value in kept.items()) + _AROUND
+    return size > MOST_ANNOTATIONS

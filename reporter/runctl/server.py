@@ -11,7 +11,7 @@ import time
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, cast
 from urllib.parse import SplitResult, urlsplit
 
@@ -27,7 +27,11 @@ ANSWER: Final = 10.0  # seconds for an answer that is kept in memory
 LARGEST: Final = 64 * 1024 * 1024
 PAUSE: Final = 1.0  # seconds between two looks, or four times as long as one took
 AGES: Final = 10.0  # seconds after which a document is asked for anew, changed or not
-IDLE: Final = 5.0  # seconds; the aggregator ends a connection that is not used for 10 s
+IDLE: Final = 5.0
+"""Seconds after a request in which its connection may be used again.
+
+The aggregator ends one 10 s after the last byte that it has sent, which may be on its way for long.
+"""
 _CHUNK = 256 * 1024
 
 
@@ -35,15 +39,16 @@ _CHUNK = 256 * 1024
 class Address:
     """Where it is and what to show and to trust there.
 
-    `ca` are certificates in PEM, none for those of the system. `certificate` is PEM too, and `key`
-    unless it is in it. `server_name` is what the server's certificate says where that is not the
-    URL's host. Without `verify` any certificate is taken. Plain HTTP uses nothing but `url`.
+    `ca` are certificates in PEM; without any, also in an empty text, those of the system count.
+    `certificate` is PEM too, and `key` unless it is in it. `server_name` is what the server's
+    certificate says where that is not the URL's host. Without `verify` any certificate is taken.
+    Plain HTTP uses nothing but `url`.
     """
 
     url: str
     ca: str | None = None
-    certificate: str | None = None
-    key: str | None = None
+    certificate: str | None = field(default=None, repr=False)
+    key: str | None = field(default=None, repr=False)
     server_name: str = ""
     verify: bool = True
 
@@ -130,7 +135,6 @@ class StatusServer:
                 # Before Python 3.12 a body that was read whole is not closed by that.
                 if response.length != 0 and not response.isclosed():
                     self.close()
-                self._good_until = time.monotonic() + IDLE
         except (OSError, http.client.HTTPException, ValueError) as error:
             self.close()
             kind = CertificateRefused if _is_refusal(error) else RequestFailed
@@ -143,6 +147,7 @@ class StatusServer:
         now = time.monotonic()
         if now > self._good_until:
             self.close()
+        self._good_until = now + IDLE
         connection, end = self._connection, now + timeout
         if connection is None or connection.sock is None:  # the server has said that it ends it
             connection = self._connection = self._connect(min(_CONNECT, timeout))
@@ -326,8 +331,9 @@ def _tls_context(address: Address) -> ssl.SSLContext:
         if not address.verify:
             context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         if address.certificate is not None:
-            with as_file(f"{address.certificate}\n{address.key or ''}".encode()) as name:
-                context.load_cert_chain(name, password=_no_pass_phrase)
+            key = address.certificate if address.key is None else address.key
+            with as_file(address.certificate.encode()) as chain, as_file(key.encode()) as own:
+                context.load_cert_chain(chain, own, password=_no_pass_phrase)
     except ssl.SSLError as error:
         reason = error.reason or str(error)
         raise ValueError(f"the certificates cannot be used: {reason}") from None

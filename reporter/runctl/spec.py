@@ -57,10 +57,10 @@ class RunSpec:
     """What is to run, where, and with what.
 
     `launch` has the image and its pull secrets, for the aggregator too. `named_nodes` were given by
-    name: nobody has looked them up. `storage` is a quantity,
-    nothing for an emptyDir. `exit` has the aggregator end with the verdict. `expose` makes a
-    Service for access from outside and needs `status_tls`. `fixed_group` is off where the platform
-    gives Pods their users and groups. `extra` are objects that a built-in plugin needs.
+    name: nobody has looked them up. `storage` is a quantity, nothing for an emptyDir. `exit` has
+    the aggregator end with the verdict. `expose` makes a Service for access from outside and needs
+    `status_tls`. `fixed_group` is off where the platform gives Pods their users and groups. `extra`
+    are objects that a built-in plugin needs.
     """
 
     namespace: str

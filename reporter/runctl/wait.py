@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from reporter.cli import cluster
 from reporter.cli import output as show
@@ -22,6 +22,9 @@ from reporter.runctl.follow import Deadline, Looks, delivery_option, good, once
 from reporter.runctl.origin import Origin
 from reporter.runctl.server import ANSWER
 from reporter.runctl.table import put_run, summary
+
+if TYPE_CHECKING:
+    from reporter.runctl.cluster_run import ByCluster
 
 END: Final = "end"
 """The goal of waiting for all of a run."""
@@ -159,15 +162,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Wait, show the end, and return the exit code."""
-    deadline = Deadline(options.timeout)
     options.run_name = _run_name(options)
-    found = None if options.run_name else _run_of_bare_name(options, deadline)
+    found = None if options.run_name else _run_of_bare_name(options)
     if options.jobs and not (options.run_name or found):
-        options.timeout = deadline.left()
         return _wait_for_jobs(options)
     chosen = found or origin.choose(options)
     goal = Goal(options.goal, options.fail_fast, options.delivery_only)
-    code, _ = follow(chosen, options, goal, deadline)
+    code, _ = follow(chosen, options, goal, Deadline(options.timeout))
     return code
 
 
@@ -254,24 +255,33 @@ def _bare_name(options: argparse.Namespace) -> str:
     return str(options.jobs[0])
 
 
-def _run_of_bare_name(options: argparse.Namespace, deadline: Deadline) -> "Origin | None":
-    """Return the run that a bare name means, if there is one; ask until that is known.
+def _run_of_bare_name(options: argparse.Namespace) -> "Origin | None":
+    """Return the run that a bare name means, if there is one.
 
     This is part of the time to wait. Raises CannotTell.
     """
     if not (name := _bare_name(options)):
         return None
-    chosen, say = origin.by_cluster(options, name), once()
+    chosen = origin.by_cluster(options, name)
+    deadline = Deadline(options.timeout)
+    found = _exists(chosen, deadline)
+    options.timeout = deadline.left()
+    return chosen if found else None
+
+
+def _exists(chosen: "ByCluster", deadline: Deadline) -> bool:
+    """Ask until it is known whether there is such a run."""
+    say = once()
     while True:
         try:
-            return chosen if chosen.exists(deadline.patience(ANSWER)) else None
+            return chosen.exists(deadline.patience(ANSWER))
         except Unavailable as error:
             if deadline.over(chosen.pause):
-                return None
+                return False
             say(f"{cluster.said(error)}; waiting")
             deadline.sleep(chosen.pause)
         except KubeError:
-            return None  # the same is said of the Job
+            return False  # the same is said of the Job
 
 
 def _wait_for_jobs(options: argparse.Namespace) -> int:

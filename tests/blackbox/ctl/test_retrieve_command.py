@@ -5,12 +5,14 @@ import io
 import json
 import os
 import ssl
+import subprocess
 import tarfile
 from pathlib import Path
 
 import pytest
 
-from tests.blackbox.ctl.scripted import Home, Scripted, entry, run_status
+from tests import forked
+from tests.blackbox.ctl.scripted import BOUND, STATUS_CTL, Home, Scripted, entry, run_status
 from tests.scripted_server import Act, Cut, Say, Silence
 
 NAME = "203001011200_sonobuoy_5e1f0c6a.tar.gz"
@@ -105,6 +107,22 @@ class TestFile:
             "the download was not confirmed, so `status-ctl delete` will ask for confirmation"
             in err
         )
+
+    def test_its_path_cannot_be_printed(self, home: Home) -> None:
+        """One line. The results are here, but whoever asked for them may not know where."""
+        with Path("/dev/full").open("wb") as full, serving() as server:
+            done = forked.run(
+                [STATUS_CTL[1], "retrieve", "--url", server.url],
+                env=home.environ,
+                cwd=home.folder,
+                stdout=full,
+                stderr=subprocess.PIPE,
+                timeout=BOUND,
+            )
+
+        said = "status-ctl: cannot write the path: No space left on device\n"
+        assert (4, said) == (done.returncode, done.stderr.decode())
+        assert ([NAME], []) == (left(home), confirmed(server))
 
     def test_elsewhere(self, home: Home) -> None:
         """Folders on the way are made; a file that is there stays unless --force."""

@@ -1,5 +1,7 @@
 """Ages of heartbeats grow although the server says that nothing has changed."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from reporter.runctl import server as client
@@ -54,3 +56,20 @@ def test_a_connection_that_was_not_used_for_long_is_not_used_again(
         chosen.server.close()
 
         assert connections == server.connections
+
+
+def test_a_connection_whose_answer_was_read_slowly_is_not_used_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """For the aggregator it is idle since its last byte, which may have waited in buffers."""
+    now = 100.0
+    monkeypatch.setattr(client, "time", SimpleNamespace(monotonic=lambda: now))
+    with Scripted(status=Say(body=run_status("running", entry("e2e")))) as server:
+        chosen = StatusServer(Address(server.url))
+        with chosen.open("/status") as response:
+            response.read()
+            now += 2 * IDLE
+        assert 200 == chosen.get("/status").status
+        chosen.close()
+
+        assert 2 == server.connections

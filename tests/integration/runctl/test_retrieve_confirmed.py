@@ -2,6 +2,7 @@
 
 import argparse
 import hashlib
+import io
 import os
 import stat
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 import pytest
 
 from reporter.runctl import retrieve
+from reporter.runctl.archive import confirm, fetch
+from reporter.runctl.server import Address, StatusServer
 from tests.blackbox.ctl.scripted import Home
 from tests.blackbox.ctl.test_retrieve_command import GOOD, confirmed, serving
 
@@ -22,7 +25,7 @@ def test_it_is_confirmed_once_it_is_on_the_disk(
 ) -> None:
     """Not before: from then on `delete` does not ask."""
     done: list[str] = []
-    real, confirm = os.fsync, retrieve.confirm
+    real = os.fsync
 
     def fsync(descriptor: int) -> None:
         real(descriptor)
@@ -43,3 +46,13 @@ def test_it_is_confirmed_once_it_is_on_the_disk(
 
     assert steps == done
     assert [hashlib.sha256(GOOD).hexdigest()] == confirmed(server)
+
+
+def test_it_is_confirmed_on_a_connection_of_its_own() -> None:
+    """Of a slow download the last bytes come from buffers: the aggregator may have ended its."""
+    with serving() as server:
+        chosen = StatusServer(Address(server.url))
+        digest = fetch(chosen, io.BytesIO(), len(GOOD))
+
+        assert "" == confirm(chosen, digest)
+        assert 2 == server.connections

@@ -13,9 +13,10 @@ import pytest
 
 from reporter.runctl import origin
 from reporter.runctl.origin import read_connection
+from reporter.runctl.server import Address
 from tests.blackbox.ctl.cluster import add_aggregator, kubeconfig, plugin
 from tests.blackbox.ctl.scripted import Home, Scripted, entry, run_status
-from tests.fakekube import FakeKube
+from tests.fakekube import Answer, FakeKube
 from tests.fakekube.certs import Authority
 from tests.scripted_server import Say
 
@@ -218,6 +219,19 @@ def test_a_url_with_certificates(home: Home, site: Site, server: Scripted, how: 
     assert (0, "e2e/global\n", "") == found
 
 
+def test_the_key_that_is_named_wins(home: Home, site: Site, server: Scripted) -> None:
+    """Over an older one in the certificate's file; neither is seen where an address is printed."""
+    both = site.folder / "both.pem"
+    both.write_text(site.text("client.crt") + site.text("server.key"))
+    given = {"url": server.url, "ca": site.folder / "ca.pem", "cert": both}
+    given |= {"key": site.folder / "client.key"}
+    words = [word for key, value in given.items() for word in (f"--{key}", str(value))]
+
+    assert (0, "e2e/global\n", "") == home.run("status", "-o", "name", *words)
+    key = site.text("client.key")
+    assert "PRIVATE" not in repr(Address(server.url, certificate=key, key=key))
+
+
 class TestCluster:
     """Through the annotations on the aggregator's Pod."""
 
@@ -350,6 +364,14 @@ class TestCluster:
 
         assert (4, "") == (code, out)
         assert words in err
+
+    def test_the_api_servers_own_words(self, at_home: Home, fake: FakeKube) -> None:
+        """A wrong path, as through a proxy, is no namespace without an aggregator."""
+        fake.fail(Answer(404), path="/pods", times=None)
+        code, _, err = at_home.run("status", "-n", "default")
+
+        assert 4 == code
+        assert "status-ctl: GET /api/v1/namespaces/default/pods: 404" in err
 
     def test_a_user_without_a_home(self, home: Home) -> None:
         """As an arbitrary one in a container: nothing is found there."""

@@ -1,11 +1,14 @@
 """The end of a run is known, but its entries do not come."""
 
+import argparse
 import io
 import itertools
 
 import pytest
 
 from reporter.run.view import Look, ReadOutcome
+from reporter.runctl import origin
+from reporter.runctl import wait as command
 from reporter.runctl.follow import Deadline
 from reporter.runctl.server import ANSWER, Address, ByHttp, StatusServer
 from reporter.runctl.wait import Goal, RunBar, wait
@@ -88,3 +91,36 @@ def test_the_entries_of_a_run_for_which_nobody_wants_to_wait() -> None:
     code, look = wait(Run(), Goal(), Deadline(0.0), RunBar(io.StringIO()))
 
     assert (3, whole["plugins"]) == (code, look.document["plugins"])
+
+
+@pytest.mark.parametrize(("name", "given"), [("first", ANSWER), ("run/first", 1.0)])
+def test_finding_a_run_takes_no_time_from_the_look_at_it(
+    monkeypatch: pytest.MonkeyPatch, name: str, given: float
+) -> None:
+    """Neither do credentials. One that is over is known to be, however short the timeout."""
+    now, asked = 0.0, list[float]()
+
+    class Slow:
+        pause = 1.0
+
+        def exists(self, timeout):
+            nonlocal now
+            now += 2
+            return True
+
+        def look(self, timeout=ANSWER, *, entries=True):
+            asked.append(timeout)
+            return Look(ReadOutcome.OK, run_status("complete", entry("e2e"), final=True))
+
+    def by_cluster(*_):
+        nonlocal now
+        now += 3
+        return Slow()
+
+    monkeypatch.setattr(origin, "by_cluster", by_cluster)
+    monkeypatch.setattr(command, "Deadline", lambda timeout: Deadline(timeout, lambda: now))
+    parser = argparse.ArgumentParser()
+    command.arguments(parser)
+
+    assert 0 == command.run(parser.parse_args([name, "--timeout", "1s"]))
+    assert [given] == asked

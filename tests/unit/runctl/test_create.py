@@ -194,7 +194,25 @@ def test_a_connection_file_that_cannot_be_removed(
     refused(api, Access(nothing, tmp_path, nothing))
 
     assert ["Namespace"] == api.deleted
-    assert f"not removed: {tmp_path}: " in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert f"not removed: {tmp_path}: " in told
+    assert "to remove the rest" not in told
+
+
+def test_what_stays_can_be_removed_later(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Unreachable(Refusing):
+        def delete(self, kind: str, *_: Any, **__: Any) -> None:
+            raise Unavailable("timed out")
+
+    nothing = cast("Any", None)
+    refused(Unreachable(), Access(nothing, tmp_path / "none", nothing))
+
+    assert capsys.readouterr().err.endswith(
+        f"status-ctl: not removed: namespace/{NAMESPACE}: timed out\n"
+        f"status-ctl: to remove the rest: status-ctl delete {RUN}\n"
+    )
 
 
 NO_LOOK = Forbidden("may not get configmaps")

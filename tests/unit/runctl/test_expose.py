@@ -1,9 +1,11 @@
 """The address of a run that is exposed: which one, until when it is waited for, what is told."""
 
 import argparse
+import os
+import stat
 import sys
 from collections.abc import Callable
-from errno import ENOSPC
+from errno import EINVAL, ENOSPC
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -12,6 +14,7 @@ import pytest
 
 from reporter.cli.exits import CannotTell
 from reporter.errors import Forbidden, NotFound, Unavailable
+from reporter.run.connection_file import ConnectionFile, encode
 from reporter.runctl.expose import (
     Access,
     balancer_urls,
@@ -66,7 +69,7 @@ class World:
     def sleep(self, seconds: float) -> None:
         self.now += seconds
 
-    def publish(self, kind: str, patience: float = 60.0) -> None:
+    def publish(self, kind: str, patience: float | None = None) -> None:
         chosen = cast("RunSpec", SimpleNamespace(run="r1", namespace="ns", expose=kind))
         publish(
             cast("Any", self),
@@ -123,6 +126,22 @@ def test_the_address_is_not_lost_on_a_full_disk(capsys: pytest.CaptureFixture[st
         f"cannot write {world.path}: No space left on device",
         f"the status is at {OUTSIDE}; set host_address in {world.path} to it",
     ] == told(capsys)
+
+
+def test_the_file_in_a_directory_that_cannot_be_synced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on some network file systems: nobody else can read it, and that is all a run needs."""
+
+    def fsync(descriptor: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(EINVAL, "Invalid argument")
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    path, kept = tmp_path / "state" / "connection.json", ConnectionFile("https://h", 0.0)
+    Access(cast("Any", None), path, kept).create()
+
+    assert (0o600, encode(kept)) == (stat.S_IMODE(path.stat().st_mode), path.read_bytes())
 
 
 def test_a_load_balancer_takes_its_time() -> None:

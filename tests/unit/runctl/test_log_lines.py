@@ -5,14 +5,14 @@ from itertools import accumulate
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reporter.runctl.log_lines import LONGEST, LogLines
+from reporter.runctl.log_lines import LogLines
 
 
 def stamped(seconds: list[int], texts: list[bytes]) -> list[bytes]:
-    """Return lines as the kubelet gives them; each has a stamp of its own."""
+    """Return lines as the kubelet gives them; several may have the same stamp."""
     return [
-        b"2030-01-01T00:%02d:%02d.%dZ %s\n" % (*divmod(second, 60), at, text)
-        for at, (second, text) in enumerate(zip(seconds, texts, strict=True))
+        b"2030-01-01T00:%02d:%02d.000000000Z %s\n" % (*divmod(second, 60), text)
+        for second, text in zip(seconds, texts, strict=True)
     ]
 
 
@@ -45,27 +45,43 @@ def test_cut_anywhere_and_in_any_pieces_it_is_the_same(
     assert [line.partition(b" ")[2][:-1] for line in log] == found
 
 
-def test_a_line_that_does_not_end_comes_in_parts() -> None:
-    """It takes no memory without end."""
-    (line,) = stamped([0], [b"x" * 3 * LONGEST])
-    lines = LogLines()
-    lines.begin()
-    parts = [part for at in range(0, len(line), 99) for part in lines.take(line[at : at + 99])]
+@given(st.lists(st.integers(1, 60), min_size=1, max_size=4), st.integers(0, 60))
+def test_a_line_that_is_too_long_comes_in_parts(cuts: list[int], length: int) -> None:
+    """Each part once, also where a stream is cut in the middle of it."""
+    text = bytes(65 + place % 26 for place in range(length))
+    (line,) = stamped([0], [text])
+    lines, found = LogLines(longest=40), list[bytes]()
+    for cut in [*cuts, 10**6]:
+        lines.begin()
+        for byte in line[:cut]:
+            found += lines.take(bytes([byte]))
 
-    assert line.partition(b" ")[2][:-1] == b"".join(parts)
-    assert LONGEST + 99 >= max(map(len, parts))
+    assert text == b"".join(found)
+
+
+def test_a_long_line_has_one_stamp_and_comes_once() -> None:
+    """A part of it that looks like a stamp is text; whole, it is known after a cut."""
+    (line,) = stamped([0], [b"x" * 40 + b"2040-01-01T00:00:00Z y" * 9])
+    lines, found = LogLines(longest=40), list[bytes]()
+    for _ in range(2):
+        lines.begin()
+        for at in range(0, len(line), 40):
+            found += lines.take(line[at : at + 40])
+
+    assert line.partition(b" ")[2][:-1] == b"".join(found)
+    assert "2030-01-01T00:00:00Z" == lines.since
 
 
 def test_a_line_whose_end_is_missing_is_continued_later() -> None:
-    """Another one that comes later comes whole."""
+    """Another one of the same moment comes whole."""
     lines = LogLines()
     lines.begin()
 
-    assert [] == lines.take(b"2030-01-01T00:00:00.1+01:00 one")
+    assert [] == lines.take(b"2030-01-01T00:00:00+01:00 one")
     assert [b"one"] == lines.flush()
     assert [] == lines.flush()
     lines.begin()
-    again = b"2030-01-01T00:00:00.1+01:00 one, two\n2030-01-01T00:00:00.2+01:00 three\n"
+    again = b"2030-01-01T00:00:00+01:00 one, two\n2030-01-01T00:00:00+01:00 three\n"
     assert [b", two", b"three"] == lines.take(again)
     assert "2030-01-01T00:00:00+01:00" == lines.since
 
@@ -76,4 +92,6 @@ def test_what_has_no_stamp_is_shown_as_it_is() -> None:
     lines.begin()
 
     assert [b"unable to retrieve", b""] == lines.take(b"unable to retrieve\n\n")
+    lines.begin()
+    assert [b"unable to retrieve"] == lines.take(b"unable to retrieve\n")
     assert "" == lines.since
