@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-from reporter.aggregator.certificates.run import issue_run
 from reporter.kube.api import KINDS
 from reporter.launch.job import job, secret, secret_name
 from reporter.run.plan import Plan, Plugin
 from reporter.runctl.objects import objects
 from reporter.runctl.pod_security import needed
 from reporter.runctl.spec import RunSpec, StatusTls
+from tests.aggregators.issued import issue_run
 from tests.bed.controlplane import ControlPlane
 from tests.contract.servers import RealServer, Reply
 from tests.plugin_definitions import YAML

@@ -53,26 +53,9 @@ class Issued:
     clients: Mapping[Key, Pair]
 
 
-def validity(plan: Plan, launch: Launch | None = None) -> float:
+def validity(plan: Plan, launch: Launch | None) -> float:
     """Return the seconds that the certificates of this run are good for."""
     return longest(plan, launch) + LONGER
-
-
-def issue_run(plan: Plan, names: Sequence[str], *, now: float) -> Issued:
-    """Make the certificates of a run. `names` are the server's: addresses and DNS names, no ports.
-
-    `now` is Unix time. Raises CertificateError for names that no certificate can hold.
-    """
-    return _issued(Issuer.new(_ca_name(plan.run), now, validity(plan)), plan, names)
-
-
-def _issued(issuer: Issuer, plan: Plan, names: Sequence[str], *, clients: bool = True) -> Issued:
-    subjects = server_names(names)
-    server = issuer.issue("status-aggregator", subjects, ExtendedKeyUsageOID.SERVER_AUTH)
-    keys = _clients(plan) if clients else ()
-    return Issued(
-        plan.run, issuer.pem, server, {key: _client(issuer, plan.run, key) for key in keys}
-    )
 
 
 def _client(issuer: Issuer, run: str, key: Key) -> Pair:
@@ -119,34 +102,40 @@ class Authority:
         *,
         now: float,
         seconds: float,
-        hand_out: Callable[[Issued], None] | None = None,
+        hand_out: Callable[[Issued], None] | None,
     ) -> Self:
         """Read the certificates kept in `directory`; at the first start make and keep them.
 
-        They are good for so many `seconds`. `hand_out` gets what was made and exports it, before
-        anything is kept: a start that is killed in between is a first start again. Without it,
-        clients are made as they are needed, and the CA's key is kept until `forget_key`. Raises
-        CertificateError when a kept file is unreadable, broken or of another run or a name cannot
-        be one, and OSError as `hand_out` and the disk do.
+        `names` are the server's: addresses and DNS names, no ports. `now` is Unix time; they are
+        good for so many `seconds`. `hand_out` gets what was made and exports it, before anything is
+        kept: a start that is killed in between is a first start again. Without it, clients are made
+        as they are needed, and the CA's key is kept until `forget_key`. Raises CertificateError
+        when a kept file is unreadable, broken or of another run or a name cannot be one, and
+        OSError as `hand_out` and the disk do.
         """
-        server_names(names)
+        subjects = server_names(names)
         path, key_file = directory / _FILE, directory / _CA_KEY
-        fresh = not path.exists()
-        if fresh:
+        fresh = False
+        try:
+            kept = path.read_bytes()
+        except FileNotFoundError:  # no other: what was handed out before would be worth nothing
+            fresh = True
             issuer = Issuer.new(_ca_name(plan.run), now, seconds)
-            issued = _issued(issuer, plan, names, clients=hand_out is not None)
-            if hand_out is not None:
-                hand_out(issued)
+            server = issuer.issue("status-aggregator", subjects, ExtendedKeyUsageOID.SERVER_AUTH)
             private_directory(directory)
             if hand_out is None:
                 # First: without the other file, which makes it a restart, this one means nothing.
                 write_private(key_file, issuer.key)
+            else:
+                clients = {key: _client(issuer, plan.run, key) for key in _clients(plan)}
+                hand_out(Issued(plan.run, issuer.pem, server, clients))
             # One file, so that it is there as a whole or not at all.
-            write_private(path, issued.server.key + issued.server.certificate + issued.ca)
-        try:
-            held = cls._restored(path.read_bytes(), plan, names)
+            kept = server.key + server.certificate + issuer.pem
+            write_private(path, kept)
         except OSError as error:
             raise CertificateError(f"{path}: {error.strerror}") from None
+        try:
+            held = cls._restored(kept, plan, names)
         except ValueError as error:
             raise CertificateError(
                 f"{path}: {error}; restore the original file, or delete the run and start a new "

@@ -16,10 +16,8 @@ from aiohttp import web
 from aiohttp.http import HttpVersion11, RawRequestMessage
 from aiohttp.http_exceptions import LineTooLong
 from aiohttp.streams import EMPTY_PAYLOAD, StreamReader
-
-# What aiohttp queues of heads that its parser refuses, so that answers keep their order.
 from aiohttp.web_protocol import RequestHandler
-from aiohttp.web_protocol import _ErrInfo as Malformed
+from aiohttp.web_protocol import _ErrInfo as Malformed  # a refused head, queued like others
 
 from reporter.aggregator import limits
 from reporter.aggregator.server import answers
@@ -102,7 +100,7 @@ class Connection(RequestHandler):
     def connection_lost(self, exc: BaseException | None) -> None:
         """Tell the listener, and wake whoever waits for the rest of a body."""
         super().connection_lost(exc)
-        self._listener.left(self)
+        self._listener.lost(self)
         if self._gone is not None and not self._gone.done():
             self._gone.set_result(None)
         if self._body.is_eof():
@@ -157,8 +155,8 @@ class Connection(RequestHandler):
         self._body = body
         if size <= limits.HEADER_BYTES:
             return
-        for index, (message, _) in enumerate(messages):
-            if not isinstance(message, Malformed) and _size(message) > limits.HEADER_BYTES:
+        for index, (head, _) in enumerate(messages):
+            if not isinstance(head, Malformed) and _size(head) > limits.HEADER_BYTES:
                 messages[index] = (_too_large(), EMPTY_PAYLOAD)
                 self._refusing = True
 

@@ -58,7 +58,7 @@ class Listener:
         self._loop = asyncio.get_running_loop()
         self._socket: socket.socket | None = None
         self._buffer = bytearray(RECEIVE)
-        # All that have begun their handshake, by what the system knows of them, once it does.
+        # All that have begun their handshake, each with its transport once there is one.
         self._open: dict[Connection, asyncio.Transport | None] = {}
         self._entering: dict[Connection, PendingPeer] = {}
         self._limits = ConnectionLimits(connections)
@@ -134,7 +134,7 @@ class Listener:
             self._limits.enter(connection, (peer.address, serial))
             self._handshakes.leave(peer)
 
-    def left(self, connection: Connection) -> None:
+    def lost(self, connection: Connection) -> None:
         """Let somebody else in for a connection that is lost."""
         self._open.pop(connection, None)
         self._limits.leave(connection)
@@ -183,7 +183,7 @@ class Listener:
         task = self._loop.create_task(self._shake_hands(connection, peer))
 
         def through(_: object) -> None:
-            """The task may have been cancelled before it began."""
+            """Count out what has failed, be it that the task was cancelled before it began."""
             if self._entering.pop(connection, None) is not None:
                 if self._open.pop(connection) is None:
                     peer.socket.close()

@@ -217,7 +217,7 @@ class ConnectionLimits:
         self._most, self._quarter = most, max(1, most // 4)
         self._peers: dict[Connection, Peer] = {}
         self._kept = Groups[Peer, Connection]()
-        self._greedy: dict[Peer, None] = {}  # three at most, so that nobody has to be looked for
+        self._greedy: dict[Peer, None] = {}  # few: each has more than a quarter
 
     def enter(self, connection: Connection, peer: Peer) -> None:
         """Count a connection in."""

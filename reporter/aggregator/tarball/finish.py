@@ -175,7 +175,10 @@ class Finish:
 
 
 def measure(file: IO[bytes], go_on: Callable[[], None]) -> tuple[str, int]:
-    """Return the SHA-256 of what is in a file, in hexadecimal, and its size. Raises OSError."""
+    """Return the SHA-256 of what is in a file, in hexadecimal, and its size.
+
+    Raises OSError, and what `go_on` raises.
+    """
     found, size = hashlib.sha256(), 0
     while data := file.read(4 * PIECE):
         go_on()

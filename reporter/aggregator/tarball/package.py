@@ -1,6 +1,6 @@
 """The tarball of a run: everything people get, in one file that is there whole or not at all.
 
-It is made from rows and blobs, in the order of names. Blocks, possibly for minutes: for a thread of
+It is made from rows and blobs, always in one order. Blocks, possibly for minutes: for a thread of
 its own.
 """
 
@@ -55,8 +55,8 @@ def package(
 ) -> tuple[str, int]:
     """Write the tarball of a run to the file `target`; return its SHA-256 in hexadecimal, and size.
 
-    Each body is read once, and seen to be what was received. Raises OSError, `BodyDamaged`, and
-    what `sources.go_on` raises.
+    Each body is read once, and seen to be what was received. Raises OSError, `BodyDamaged`,
+    JudgingStopped, and what `sources.go_on` raises.
     """
     with os.fdopen(os.open(target, _NEW, 0o600), "wb") as file:
         out = _Hashed(file)

@@ -70,10 +70,10 @@ class Summary:
             self._good, self._bad = self._file(), self._file()
         out = self._good if record.rank is Rank.RESULT else self._bad
         if self._plugin.nodes:
-            self._write(out, Item(node, meta={"type": "node"}, counts=dict(_counts(record))), 0)
+            self._list(out, Item(node, meta={"type": "node"}, counts=dict(_counts(record))), 0)
             _write(out, ["  items:\n"])
         for item in self._items(out, home, record, opened):
-            self._write(out, item)
+            self._list(out, item)
 
     def files(self) -> Iterator[tuple[str, Content]]:
         """Yield what comes into the plugin's directory once all else is in it."""
@@ -130,7 +130,7 @@ class Summary:
             out.truncate()
         return found
 
-    def _write(self, out: IO[bytes], item: Item, depth: int | None = None) -> None:
+    def _list(self, out: IO[bytes], item: Item, depth: int | None = None) -> None:
         _write(out, lines(item, self._depth if depth is None else depth, counted=self._counted))
 
     def _file(self) -> IO[bytes]:

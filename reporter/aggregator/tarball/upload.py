@@ -252,7 +252,7 @@ class TarballUploader:
         last = f": {upload.error}" if upload.error else ""
         return f"given up after {self._give_up:.0f} s{last}"
 
-    # What blocks, until `stop` at most.
+    # What blocks, as `check` does: for threads.
 
     def _destination(self) -> Destination:
         """Read the URL. Raises SettingsError, without a word of it."""

@@ -128,7 +128,12 @@ class World:
         self.store = Store(self.folder / "run.db", now=now)
         await self.store.open_run(self.plan, now=time.time())
         self.authority = Authority.open(
-            self.folder / "tls", self.plan, ["r1"], now=time.time(), seconds=3600
+            self.folder / "tls",
+            self.plan,
+            ["r1"],
+            now=time.time(),
+            seconds=3600,
+            hand_out=None,
         )
         real = connect(self.fake)
         assert self.launch is not None

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from reporter.aggregator.certificates.export import secrets
-from reporter.aggregator.certificates.run import issue_run
 from reporter.aggregator.settings import Settings
 from reporter.link.config import VARIABLES
 from reporter.run.plan import Plan, parse_plan
+from tests.aggregators.issued import issue_run
 from tests.unit.repository.manifests import AGGREGATOR, DEPLOY, FORMS, asked, load, rights
 
 

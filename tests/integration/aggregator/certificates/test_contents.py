@@ -8,9 +8,10 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
-from reporter.aggregator.certificates.run import Issued, issue_run, validity
+from reporter.aggregator.certificates.run import Issued, validity
 from reporter.pki.issuing import CertificateError
 from reporter.run.plan import Key, Plan, Plugin
+from tests.aggregators.issued import issue_run
 from tests.integration.aggregator.certificates.world import (
     E2E,
     LOGS_1,
@@ -152,7 +153,7 @@ def test_they_are_valid_as_long_as_the_run_may_take(
     now = 1_900_000_000.0
     made = issue_run(plan, ("127.0.0.1",), now=now)
 
-    assert expected + 3600 == validity(plan)
+    assert expected + 3600 == validity(plan, None)
     for pem in (made.ca, *(pair.certificate for pair in leaves(made))):
         assert now - 600 == read(pem).not_valid_before_utc.timestamp()
         assert now + expected + 3600 == read(pem).not_valid_after_utc.timestamp()

@@ -24,7 +24,7 @@ from tests.integration.aggregator.certificates.world import (
 
 
 def open_run(state: Path) -> Authority:
-    return Authority.open(state / "tls", PLAN, NAMES, now=time.time(), seconds=7200)
+    return Authority.open(state / "tls", PLAN, NAMES, now=time.time(), seconds=7200, hand_out=None)
 
 
 def test_a_client_made_after_a_restart_is_trusted(tmp_path: Path) -> None:

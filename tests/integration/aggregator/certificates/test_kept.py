@@ -44,7 +44,7 @@ def open_run(
 ) -> Authority:
     at = time.time() if now is None else now
     return Authority.open(
-        state / "tls", plan, names, now=at, seconds=validity(plan), hand_out=hand_out
+        state / "tls", plan, names, now=at, seconds=validity(plan, None), hand_out=hand_out
     )
 
 
@@ -216,11 +216,31 @@ def test_certificates_of_another_run(tmp_path: Path) -> None:
         open_run(tmp_path, plan=Plan("second", PLAN.plugins))
 
 
-def test_what_is_kept_cannot_be_read(tmp_path: Path) -> None:
-    """Said with the file's name."""
-    (tmp_path / "tls" / "server.pem").mkdir(parents=True)
-    with pytest.raises(CertificateError, match=r"server\.pem: Is a directory"):
-        open_run(tmp_path)
+def no_directory(state: Path) -> None:
+    (state / "tls").write_bytes(b"")
+
+
+def link_to_itself(state: Path) -> None:
+    (state / "tls").mkdir(parents=True)
+    (state / "tls" / "server.pem").symlink_to("server.pem")
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (lambda state: (state / "tls" / "server.pem").mkdir(parents=True), "Is a directory"),
+        (no_directory, "Not a directory"),
+        (link_to_itself, "Too many levels of symbolic links"),
+    ],
+    ids=["a directory", "a file in the directory's place", "a link to itself"],
+)
+def test_what_is_kept_cannot_be_read(
+    tmp_path: Path, damage: Callable[[Path], None], said: str
+) -> None:
+    """Said with the file's name; it is no first start, which would take workers their access."""
+    damage(tmp_path)
+    with pytest.raises(CertificateError, match=rf"server\.pem: {said}"):
+        open_run(tmp_path, lambda _: pytest.fail("handed out"))
 
 
 def test_names_that_came_later_are_told(tmp_path: Path) -> None:
@@ -254,7 +274,7 @@ def test_the_end_is_warned_of(tmp_path: Path, left: float, said: str | None, exp
     held = open_run(tmp_path, now=1_900_000_000.0)
     warning = held.warning(held.expires_at - left)
 
-    assert 1_900_000_000.0 + validity(PLAN) == held.expires_at
+    assert 1_900_000_000.0 + validity(PLAN, None) == held.expires_at
     assert (said is None) == (warning is None)
     assert (said or "") in (warning or "")
     assert expired == held.expired(held.expires_at - left)

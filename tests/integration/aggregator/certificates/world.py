@@ -10,10 +10,11 @@ from typing import Any
 from cryptography import x509
 from cryptography.x509.oid import NameOID
 
-from reporter.aggregator.certificates.run import Issued, issue_run
+from reporter.aggregator.certificates.run import Issued
 from reporter.aggregator.certificates.tls import worker_context
 from reporter.pki.issuing import Pair
 from reporter.run.plan import Key, Plan, Plugin
+from tests.aggregators.issued import issue_run
 
 ROOT = Path(__file__).resolve().parents[4]
 
