@@ -485,7 +485,8 @@ def test_a_signal_to_our_group_does_not_reach_the_reader(tries) -> None:
     [
         ([errno.EAGAIN] * 20, ("passed", "", "")),
         ([errno.ENOMEM] * 999, ("unknown", INVALID, "it cannot be read: Cannot allocate memory")),
-        ([None] * 20, ("passed", "", "")),  # no thread
+        ([RuntimeError("can't start new thread")] * 20, ("passed", "", "")),
+        ([ValueError("unforeseen")] * 5, ("unknown", INVALID, "it cannot be read: unforeseen")),
         ([errno.EIO] * 4, ("passed", "", "")),
         ([errno.EIO] * 5, ("unknown", INVALID, "it cannot be read: Input/output error")),
     ],
@@ -498,9 +499,8 @@ def test_no_process_can_be_started(tmp_path: Path, monkeypatch, errors, expected
 
     def start(*words: Any, **options: Any) -> object:
         with contextlib.suppress(StopIteration):
-            if (number := next(left)) is None:
-                raise RuntimeError("can't start new thread")
-            raise OSError(number, os.strerror(number))
+            error = next(left)
+            raise OSError(error, os.strerror(error)) if isinstance(error, int) else error
         return started(*words, **options)
 
     monkeypatch.setattr(process.subprocess, "Popen", start)
