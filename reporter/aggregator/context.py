@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reporter.aggregator.metrics import Metrics
-from reporter.aggregator.server.observer import Observer
 from reporter.aggregator.settings import Settings
 from reporter.common import log
 from reporter.ledger import Store, Windows
@@ -50,7 +49,6 @@ class Context:
         self.clock, self.wall, self.step = self.now.clock, self.now.wall, step
         self.log = log.get()
         self.metrics = Metrics(self.clock)
-        self.observer: Observer = self.metrics
         self.layout = Layout(
             Path(settings.state), Path(settings.output), reserve=settings.disk_reserve_bytes
         )

@@ -1,7 +1,7 @@
 """One run from its first result to its tarball: launch groups, sweeps, Wait, packaging.
 
 `tick` looks at the run as it stands and does what is due; it may come early, late or twice. What
-failed is tried again by a later one. Sockets, requests and the clock's hands are not here.
+failed is tried again by a later one. Sockets and requests are not here.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Control:
     def __init__(
         self,
         context: Context,
-        results: Finish,
+        finish: Finish,
         uploads: Uploads,
         workers: Listener,
         *,
@@ -56,7 +56,7 @@ class Control:
     ) -> None:
         self._context, self._store = context, context.store
         self._clock, self._now, self._log = context.clock, context.now, context.log
-        self._results, self._uploads = results, uploads
+        self._finish, self._uploads = finish, uploads
         self._launcher, self._upload = launcher, upload
         self._silence = Silence(self._store, context.rhythm, lambda: workers.full_seconds)
         self._entry_log = EntryLog(self._store.snapshot(), self._store.changes, self._clock)
@@ -66,6 +66,7 @@ class Control:
         self._back = -math.inf  # since when workers can reach us
         self._told_alive = 0.0
         self._tar: Tar | None = None
+        self._failure: tuple[str, float] | None = None  # why and when, not yet written down
         self._next_try, self._delay = -math.inf, _FIRST_DELAY
         self._cleared = False
         self.changed = asyncio.Event()
@@ -194,7 +195,7 @@ class Control:
     async def _package(self) -> None:
         if self._tar is None and self._clock() >= self._next_try:
             try:
-                self._tar = await self._results.package(self._store.snapshot())
+                self._tar = await self._finish.package(self._store.snapshot())
             except Interrupted:
                 return  # the next process makes it
             except BodiesLost as error:
@@ -203,10 +204,10 @@ class Control:
                     await self._store.lose(key, _DAMAGED, at=self._now())
                 return  # the next tick packs the rest
             except PackageFailed as error:
-                await self._put_off(str(error))
+                self._put_off(str(error))
         if self._tar is None:
-            return
-        if self._upload is None:
+            await self._explain()
+        elif self._upload is None:
             await self._close(self._tar)
         else:
             await self._upload.begin(self._store, self._tar)
@@ -221,9 +222,8 @@ class Control:
             bytes=tar.size,
         )
 
-    async def _put_off(self, why: str) -> None:
-        """Write down why there is no tarball, and after a long time that there will be none."""
-        at = self._now()
+    def _put_off(self, why: str) -> None:
+        self._failure = why, self._now()
         self._context.metrics.count("package_failures")
         self._log.error(
             "Packing failed; all received results are kept",
@@ -232,6 +232,12 @@ class Control:
         )
         self._next_try = self._clock() + self._delay
         self._delay = min(2 * self._delay, _LONGEST_DELAY)
+
+    async def _explain(self) -> None:
+        """Write down why there is no tarball, and after a long time that there will be none."""
+        if self._failure is None:
+            return
+        why, at = self._failure
         since = await self._store.packing_failed(why, at=at)
         if at - since >= self._context.settings.package_give_up_seconds:
             if self._upload is not None:
@@ -242,10 +248,11 @@ class Control:
                 error=why,
                 seconds=round(at - since),
             )
+        self._failure = None
 
     async def _clear(self) -> None:
         self._cleared = True
         try:
-            await self._results.clear(self._store.snapshot())
+            await self._finish.clear(self._store.snapshot())
         except OSError as error:
             self._log.warning("Leftover files not removed", error=error)

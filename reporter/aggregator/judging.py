@@ -6,6 +6,8 @@ It looks at the rows, so a restart goes on where the process was killed.
 import asyncio
 import contextlib
 import errno
+import math
+from dataclasses import dataclass
 from typing import Final
 
 from reporter.aggregator.context import Context
@@ -31,13 +33,32 @@ _MESSAGE: Final = 1024  # bytes
 FAILED_TESTS: Final = "TestsFailed"
 
 
+@dataclass(slots=True)
+class _Waiting:
+    """A result that could not be judged, or whose verdict `said` could not be noted.
+
+    Of its `tries`, so many `failed` for a reason of its own; the next is `due` by the clock.
+    """
+
+    tries: int = 0
+    failed: int = 0
+    pause: float = 0.0
+    due: float = -math.inf
+    said: ResultVerdict | None = None
+
+
 class Judging:
-    """Judges the results of one run one after the other, each in a process of its own."""
+    """Judges the results of one run one after the other, each in a process of its own.
+
+    One that cannot be judged now is put off; those that can be do not wait for it.
+    """
 
     def __init__(self, context: Context) -> None:
         self._store, self._plan, self._judge = context.store, context.plan, context.judge
         self._blobs, self._kept = context.blobs, KeptDocuments(context.layout)
+        self._clock = context.clock
         self._budgets = {plugin.name: Budget() for plugin in self._plan.plugins}
+        self._put_off: dict[Key, _Waiting] = {}
 
     async def run(self) -> None:
         """Judge until cancelled; then what is being judged is given up."""
@@ -46,66 +67,70 @@ class Judging:
         try:
             while True:
                 changed.clear()
-                found = self._next(self._store.snapshot())
-                if found is None:
-                    await changed.wait()
-                    continue
-                try:
+                snapshot = self._store.snapshot()
+                if (found := self._next(snapshot)) is not None:
                     await self._one(*found)
-                except Exception as error:
-                    if not isinstance(error, JudgingStopped):
-                        log.get().error("Result could not be judged", error=str(error))
-                    await asyncio.sleep(_PAUSE)
+                    continue
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(_PAUSE if judging(snapshot) else None):
+                        await changed.wait()
         finally:
             unsubscribe()
             self._judge.stop()
 
     def _next(self, snapshot: Snapshot) -> tuple[Key, Record] | None:
-        """Return a result that waits, of the plugin that has taken the least time so far."""
+        """Return a result that is due, of the plugin that has taken the least time so far."""
         if not judging(snapshot):
             return None
-        waiting = {
+        names = {
             kind.plugin
             for kind in snapshot.tally
             if kind.state is State.COMPLETE and not kind.verdict
         }
-        plugins = [plugin for plugin in self._plan.plugins if plugin.name in waiting]
-        plugin = max(plugins, key=lambda each: self._budgets[each.name].seconds)
-        for key in plugin.keys:
-            entry = snapshot.entries[key]
-            if entry.record is not None and unjudged(entry):
-                return key, entry.record
+        plugins = [plugin for plugin in self._plan.plugins if plugin.name in names]
+        now = self._clock()
+        for plugin in sorted(plugins, key=lambda each: -self._budgets[each.name].seconds):
+            for key in plugin.keys:
+                entry = snapshot.entries[key]
+                if entry.record is None or not unjudged(entry):
+                    continue
+                if key not in self._put_off or self._put_off[key].due <= now:
+                    return key, entry.record
         return None
 
     async def _one(self, key: Key, record: Record) -> None:
-        """Judge one result and note it."""
-        said = verdict(await self._judgement(key, record))
-        while True:
-            with contextlib.suppress(StoreError):
-                await self._store.judge(key, record.digest, said)
-                return
-            await asyncio.sleep(_PAUSE)
+        """Judge one result and note it, or put it off."""
+        waiting = self._put_off.pop(key, None) or _Waiting()
+        try:
+            if waiting.said is None:
+                waiting.said = verdict(await asyncio.to_thread(self._read, key, record))
+            await self._store.judge(key, record.digest, waiting.said)
+        except Exception as error:
+            self._again(waiting, key, error)
+            self._put_off[key] = waiting
 
-    async def _judgement(self, key: Key, record: Record) -> Judgement:
-        """Return what is in a result; what cannot be read in some tries is unknown.
+    def _again(self, waiting: _Waiting, key: Key, error: Exception) -> None:
+        """Say when it is tried again; what cannot be read in some tries is unknown.
 
-        That we lack memory, processes or threads says nothing about it: we wait much longer then.
+        That we lack memory, processes or threads says nothing about it: there are more tries then.
         """
-        why, failed, pause = "", 0, _PAUSE
-        for _ in range(_OUR_TRIES):
-            try:
-                return await asyncio.to_thread(self._read, key, record)
-            except (OSError, MemoryError, RuntimeError) as error:  # the last one: no new thread
-                why = getattr(error, "strerror", None) or str(error) or type(error).__name__
-                failed += getattr(error, "errno", errno.EAGAIN) not in _OURS
-            if failed == _TRIES:
-                break
-            log.get().warning(
-                "Result could not be read", key=str(key), error=why, next_try_seconds=pause
-            )
-            await asyncio.sleep(pause)
-            pause = min(2 * pause, _LONGEST_PAUSE)
-        return Judgement(note=f"it cannot be read: {why}")
+        if isinstance(error, (StoreError, JudgingStopped)):
+            waiting.due = self._clock() + _PAUSE
+            return
+        short = isinstance(error, (MemoryError, RuntimeError))  # the last one: no new thread
+        why = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        waiting.tries += 1
+        waiting.failed += not short and getattr(error, "errno", None) not in _OURS
+        if waiting.failed == _TRIES or waiting.tries == _OUR_TRIES:
+            waiting.said = verdict(Judgement(note=f"it cannot be read: {why}"))
+            return
+        waiting.pause = min(max(_PAUSE, 2 * waiting.pause), _LONGEST_PAUSE)
+        waiting.due = self._clock() + waiting.pause
+        told = log.get().bind(key=str(key), error=why, next_try_seconds=waiting.pause)
+        if short or isinstance(error, OSError):
+            told.warning("Result could not be read")
+        else:
+            told.error("Result could not be judged", exc_info=error)
 
     def _read(self, key: Key, record: Record) -> Judgement:
         plugin = self._plan.plugin(key.plugin)

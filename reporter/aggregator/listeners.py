@@ -84,7 +84,7 @@ def _listener(
         connections=most,
         keep_alive=keep_alive,
         waiting_handshakes=max(1, min(limits.BACKLOG, files // 4)),
-        observer=context.observer,
+        observer=context.metrics,
     )
 
 

@@ -48,8 +48,8 @@ if TYPE_CHECKING:
     from reporter.launch.launcher import Launcher
 
 
-_TICK = 1.0  # seconds between looks at the sockets and the clock
-_PACE = 0.25  # between looks whether the run is over, and its last status on our Pod
+_WATCH_EVERY = 1.0  # seconds between looks at the sockets and the clock
+_LOOK_EVERY = 0.25  # between looks whether the run is over, and its last status on our Pod
 _SHOWN = 1.5  # how long probes see that workers cannot connect before the process ends
 _GRACE = 5.0  # for requests at work when we stop
 _NO_GRACE = 0.5  # when we have to be gone soon: within 5 s after the workers' socket
@@ -246,13 +246,13 @@ class Service:
         """Return when the run is over and everybody can see it; leave its verdict."""
         store, clock = self._context.store, self._context.clock
         while store.phase is not Phase.CLOSED:
-            await asyncio.sleep(_PACE)
+            await asyncio.sleep(_LOOK_EVERY)
         document = run_fields(store.snapshot(), now=self._context.wall())
         end = clock() + _ANNOTATED
         while annotator is not None and clock() < end:
             if annotator.shows(store.snapshot().revision):
                 break
-            await asyncio.sleep(_PACE)
+            await asyncio.sleep(_LOOK_EVERY)
         self._verdict = GOOD if passed(document) and not upload_failed(document) else FAILED
 
     async def _watch(
@@ -280,7 +280,7 @@ class Service:
                     health.done_listening = True
                     self._log.info("Worker listener closed: the run is closed")
                     await self._close(workers)
-            await asyncio.sleep(_TICK)
+            await asyncio.sleep(_WATCH_EVERY)
 
 
 def _differing(settings: Settings) -> dict[str, str]:

@@ -284,15 +284,16 @@ class Settings(Variables):
         before = info.data
         match info.field_name:
             case "worker_ca":
-                good = before.get("export_certs") and not before.get("export_secrets")
+                exported = before.get("export_certs", value) and not before.get("export_secrets")
+                wrong = value and not exported
             case "status_tls_key":
-                good = bool(value) == bool(before.get("status_tls_cert", value))
+                wrong = bool(value) != bool(before.get("status_tls_cert", value))
             case "retry_window_cap_seconds":
-                good = value >= before.get("retry_window_seconds", value)
+                wrong = value < before.get("retry_window_seconds", value)
             case "status_tls_client_ca":
-                good = before.get("status_tls_cert", value)
+                wrong = value and not before.get("status_tls_cert", value)
             case _:
-                good = before.get("upload_url_file", value)
-        if not good and (value or info.field_name == "status_tls_key"):
+                wrong = value and not before.get("upload_url_file", value)
+        if wrong:
             raise ValueError
         return value

@@ -20,13 +20,13 @@ def context(
     *,
     store: Store | None = None,
     wall: Callable[[], float] | None = None,
-    observer: Any = None,
+    metrics: Any = None,
     settings: dict[str, Any] | None = None,
     **options: Any,
 ) -> Context:
     """Make it with the usual settings but for some, and with all of the disk to fill.
 
-    `wall` is all clocks at once; `observer` hears what the listeners tell.
+    `wall` is all clocks at once; `metrics` hear what the listeners tell.
     """
     store = store or QuickStore()
     folder = folder or volatile(store)
@@ -36,6 +36,6 @@ def context(
     chosen = given | {"disk_reserve_bytes": 0} | (settings or {})
     made = Context(Settings.model_construct(**chosen), plan, **options)
     made.store = store
-    if observer is not None:
-        made.observer = observer
+    if metrics is not None:
+        made.metrics = metrics
     return made

@@ -88,7 +88,7 @@ class Stage:
     async def _start(self) -> None:
         await self.store.open_run(self._plan, now=time.time())
         quiet = _Quiet()
-        shared = context(self._plan, self._folder, store=self.store, observer=quiet)
+        shared = context(self._plan, self._folder, store=self.store, metrics=quiet)
         if self._folder is not None:
             await self._start_judging(shared)
         self._app = StatusApp(shared, quiet)

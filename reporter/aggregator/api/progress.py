@@ -5,6 +5,7 @@ turn: neither memory nor the loop is a single worker's.
 """
 
 import asyncio
+import math
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -27,6 +28,7 @@ from reporter.run.state import Phase
 from reporter.run.upload import UploadEnded, UploadOutcome
 
 PROGRESS_BODY = 1024 * 1024  # bytes; the same bound as in Sonobuoy's relay
+_FREE_SPACE = 1.0  # seconds between two looks at it: on a network file system they take a while
 _LARGE_AT_ONCE = 8  # larger ones in memory
 _PIECE = 0.002  # seconds between two turns of the others
 _MOST_PIECES = 32_768  # of one body; twice as many as a mebibyte of long texts has
@@ -44,7 +46,8 @@ class ProgressUpdates:
 
     def __init__(self, context: Context, free_for: Callable[[int], bool]) -> None:
         self._store, self._free_for = context.store, free_for
-        self._now = context.now
+        self._clock, self._now = context.clock, context.now
+        self._free, self._looked = True, -math.inf
         self._large = asyncio.Semaphore(_LARGE_AT_ONCE)
         self._parsing = asyncio.Lock()  # all of them have one turn together
         self._present: Counter[Key] = Counter()
@@ -61,7 +64,7 @@ class ProgressUpdates:
             return answers.text(413, f"{subject} {_TOO_LARGE}")
         if not store.writable or self._present[key] > limits.PROGRESS_WAITING:
             return _later(subject, "not now")
-        if not self._free_for(PROGRESS_BODY):
+        if not self._room():
             return answers.text(507, f"{subject}: not enough disk space")
         self._present[key] += 1
         try:
@@ -92,6 +95,12 @@ class ProgressUpdates:
         finally:
             self._present[key] -= 1
         return _closed(subject) if taken is ProgressTaken.CLOSED else answers.EMPTY
+
+    def _room(self) -> bool:
+        now = self._clock()
+        if now - self._looked >= _FREE_SPACE:
+            self._free, self._looked = self._free_for(PROGRESS_BODY), now
+        return self._free
 
     async def _turn(self, request: web.BaseRequest, heard: Callable[[], None]) -> bool:
         """Wait for a slot, the body left with its sender."""

@@ -68,7 +68,7 @@ class StatusApp:
             # Its bytes may have gone into the tarball since.
             _, answer = await self._serve(request)
             answer = UNREADABLE if isinstance(answer, File) else answer
-        self._context.observer.request(route, answer.status, seconds, request.content.total_bytes)
+        self._context.metrics.request(route, answer.status, seconds, request.content.total_bytes)
         return answer
 
     def close(self) -> None:

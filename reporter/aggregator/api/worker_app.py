@@ -48,7 +48,7 @@ class WorkerApp:
     """The handler of the worker listener."""
 
     def __init__(self, context: Context, intake: Intake) -> None:
-        self._store, self._clock, self._observer = context.store, context.clock, context.observer
+        self._store, self._clock, self._metrics = context.store, context.clock, context.metrics
         self._run, self._keys = context.plan.run, frozenset(context.plan.keys)
         self._intake = intake
         self._progress = ProgressUpdates(context, intake.free_for)
@@ -70,7 +70,7 @@ class WorkerApp:
             if route is Route.RESULTS:
                 answer = answer.closing()
         received = request.content.total_bytes
-        self._observer.request(route, answer.status, self._clock() - began, received)
+        self._metrics.request(route, answer.status, self._clock() - began, received)
         return answer
 
     async def _serve(self, request: web.BaseRequest, target: Target, began: float) -> Answer:
@@ -111,7 +111,7 @@ class WorkerApp:
     def _refused(self, request: web.BaseRequest, target: Target, why: str) -> Answer:
         identity = self._identity(request)
         whose = f"{identity.plugin}/{identity.node}" if identity else ""
-        self._observer.refused(target.subject, why, request.remote or "", whose)
+        self._metrics.refused(target.subject, why, request.remote or "", whose)
         return answers.text(403, f"{target.subject} {why}")
 
 

@@ -1,7 +1,7 @@
 """The uploads that are here: which are read, which wait, and which keep the run open."""
 
 import asyncio
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import ExitStack
 from typing import Final
@@ -38,7 +38,7 @@ class Slots:
         self._held: Counter[Key] = Counter()
         self._by_plugin: Counter[str] = Counter()
         self._present: Counter[Key] = Counter()
-        self._waiting = defaultdict[str, dict[asyncio.Future[None], Key]](dict)
+        self._waiting: dict[str, dict[asyncio.Future[None], Key]] = {}
 
     @property
     def present(self) -> Mapping[Key, int]:
@@ -73,7 +73,7 @@ class Slots:
         if self.full(key):
             return False
         turn = asyncio.get_running_loop().create_future()
-        self._waiting[key.plugin][turn] = key
+        self._waiting.setdefault(key.plugin, {})[turn] = key
         self._present[key] += 1
         try:
             ends = {turn} if gone is None else {turn, gone}
@@ -84,7 +84,7 @@ class Slots:
             raise
         finally:
             if not turn.done():
-                del self._waiting[key.plugin][turn]
+                self._stop_waiting(turn, key)
                 self._leave(key)
         return turn.done()
 
@@ -95,7 +95,7 @@ class Slots:
         self._leave(key)
         while (found := self._next()) is not None:
             turn, key = found
-            del self._waiting[key.plugin][turn]
+            self._stop_waiting(turn, key)
             self._grant(key)
             turn.set_result(None)
 
@@ -118,6 +118,11 @@ class Slots:
             for plugin in plugins
             if self._by_plugin[plugin] < self._total - min(len(opened - {plugin}), half)
         ]
+
+    def _stop_waiting(self, turn: asyncio.Future[None], key: Key) -> None:
+        del self._waiting[key.plugin][turn]
+        if not self._waiting[key.plugin]:
+            del self._waiting[key.plugin]  # its next one is behind who waits now
 
     def _grant(self, key: Key) -> None:
         self._held[key] += 1

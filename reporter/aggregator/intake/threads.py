@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, TypeVar
@@ -16,6 +17,14 @@ _VERIFY_THREADS: Final = 2
 class _Pool:
     def __init__(self, count: int, name: str) -> None:
         self._threads = ThreadPoolExecutor(count, name)
+        # All start now: later the pool would take work on before it fails to start one for it.
+        together = threading.Barrier(count)
+        try:
+            for _ in range(count):
+                self._threads.submit(together.wait)
+        except RuntimeError:
+            together.abort()
+            raise
 
     async def __call__(self, work: Callable[..., T], *args: object) -> T:
         """Let a thread run `work`; also when cancelled, not back before the thread is."""

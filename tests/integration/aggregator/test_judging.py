@@ -23,6 +23,8 @@ import yaml
 
 from reporter.aggregator import judging as uploads
 from reporter.aggregator.judging import Judging
+from reporter.common import log
+from reporter.ledger import StoreFull
 from reporter.results import child, process
 from reporter.results.child import Judgement, Task
 from reporter.results.process import Budget, Judge
@@ -486,7 +488,8 @@ def test_a_signal_to_our_group_does_not_reach_the_reader(tries) -> None:
     [
         ([errno.EAGAIN] * 20, ("passed", "", "")),
         ([errno.ENOMEM] * 999, ("unknown", INVALID, "it cannot be read: Cannot allocate memory")),
-        ([None] * 20, ("passed", "", "")),  # no thread
+        ([RuntimeError("can't start new thread")] * 20, ("passed", "", "")),
+        ([ValueError("unforeseen")] * 5, ("unknown", INVALID, "it cannot be read: unforeseen")),
         ([errno.EIO] * 4, ("passed", "", "")),
         ([errno.EIO] * 5, ("unknown", INVALID, "it cannot be read: Input/output error")),
     ],
@@ -499,9 +502,8 @@ def test_no_process_can_be_started(tmp_path: Path, monkeypatch, errors, expected
 
     def start(*words: Any, **options: Any) -> object:
         with contextlib.suppress(StopIteration):
-            if (number := next(left)) is None:
-                raise RuntimeError("can't start new thread")
-            raise OSError(number, os.strerror(number))
+            error = next(left)
+            raise OSError(error, os.strerror(error)) if isinstance(error, int) else error
         return started(*words, **options)
 
     monkeypatch.setattr(process.subprocess, "Popen", start)
@@ -512,5 +514,61 @@ def test_no_process_can_be_started(tmp_path: Path, monkeypatch, errors, expected
         async with judging(here, judge=judge):
             (found,) = await judged(here, JUNIT)
         assert expected == (found.verdict, found.reason, found.message)
+
+    play(tmp_path, story, plan=PLAN)
+
+
+@pytest.mark.parametrize(
+    "error", [OSError(errno.EIO, "broken"), ValueError("nobody thought of it")]
+)
+def test_results_that_cannot_be_read_hold_nobody(tmp_path: Path, error: Exception) -> None:
+    """They are put off, each by itself; the log says which, and why."""
+    *broken, last = MANY.keys[:8]
+
+    class Broken(Judge):
+        def judge(self, task: Task, *words: Any, **options: Any) -> Judgement:
+            if task.name == "broken":
+                raise error
+            return super().judge(task, *words, **options)
+
+    async def story(here: Scene) -> None:  # its clock stands still: no second try is ever due
+        for key in MANY.keys:
+            await here.put(key, PASSING, Meta(filename="broken" if key in broken else "well"))
+        async with judging(here, Broken()):
+            found = await judged(here, last, MANY.keys[8])
+        assert ["passed"] * 2 == [record.verdict for record in found]
+        assert {""} == {here.store.entry(key).record.verdict for key in broken}
+
+    with log.capture() as events:
+        play(tmp_path, story, plan=MANY)
+    told = [event for event in events if event["message"].startswith("Result could not be")]
+    assert sorted(map(str, broken)) == sorted(event["key"] for event in told)
+    assert all(str(error.args[-1]) in event["error"] for event in told)
+    assert all(("exception" in event) == isinstance(error, ValueError) for event in told)
+
+
+def test_a_verdict_that_cannot_be_noted(tmp_path: Path, monkeypatch) -> None:
+    """It is kept, not judged again: that would take of the budget."""
+    monkeypatch.setattr(uploads, "_PAUSE", 0)
+    read, full = [], [StoreFull("full")] * uploads._TRIES * 2
+
+    class Counted(Judge):
+        def judge(self, task: Task, *words: Any, **options: Any) -> Judgement:
+            read.append(task.name)
+            return super().judge(task, *words, **options)
+
+    async def story(here: Scene) -> None:
+        await here.put(JUNIT, PASSING)
+        note = here.store.judge
+
+        async def judge(*words: Any) -> bool:
+            if full:
+                raise full.pop()
+            return await note(*words)
+
+        here.store.judge = judge
+        async with judging(here, Counted()):
+            (found,) = await judged(here, JUNIT)
+        assert ("passed", 1) == (found.verdict, len(read))
 
     play(tmp_path, story, plan=PLAN)

@@ -115,6 +115,7 @@ BAD = [
     ("HEARTBEAT_TIMEOUT_SECONDS", "29.5"),
     ("HEARTBEAT_TIMEOUT_SECONDS", "-1"),
     ("RETRY_WINDOW_CAP_SECONDS", "119"),
+    ("RETRY_WINDOW_CAP_SECONDS", "0"),
 ]
 
 
@@ -174,6 +175,8 @@ def test_one_mistake_gives_one_line():
     assert line.startswith("HEARTBEAT_INTERVAL_SECONDS=")
     (line,) = problems(STATUS_TLS_CERT="a\0b", STATUS_TLS_KEY="key.pem")
     assert line.startswith("STATUS_TLS_CERT=")
+    (line,) = problems(EXPORT_CERTS="a\0b", WORKER_CA="ca.pem")
+    assert line.startswith("EXPORT_CERTS=")
 
 
 def test_certificate_without_its_key():

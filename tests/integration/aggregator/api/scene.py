@@ -164,9 +164,7 @@ async def serving(
     stack = ExitStack()
     stack.enter_context(constants(**{name: given[name] for name in given if name.isupper()}))
     seen, store = Seen(), store or QuickStore()
-    shared = context(
-        parse_plan(plan or PLAN), folder, store=store, observer=seen, settings=settings
-    )
+    shared = context(parse_plan(plan or PLAN), folder, store=store, metrics=seen, settings=settings)
     await store.open_run(shared.plan, now=time.time())
     shared.layout.prepare()
     intake = Intake(shared, allowance)

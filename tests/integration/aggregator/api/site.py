@@ -107,7 +107,7 @@ async def serving(
     """Serve a run until the end of the block, and maybe have its results judged."""
     store, seen = QuickStore(before_commit=before_commit), Seen()
     await store.open_run(plan, now=time.time())
-    shared = context(plan, folder, store=store, observer=seen)
+    shared = context(plan, folder, store=store, metrics=seen)
     shared.layout.prepare()
     intake = Intake(shared)
     await intake.recover(store.snapshot())

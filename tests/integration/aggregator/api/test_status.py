@@ -108,7 +108,7 @@ async def serving(
     store = store or QuickStore()
     parsed, health, seen = parse_plan(plan or PLAN), Health(), Seen()
     await store.open_run(parsed, now=time.time())
-    app = StatusApp(context(parsed, store=store, observer=seen, settings=settings), health)
+    app = StatusApp(context(parsed, store=store, metrics=seen, settings=settings), health)
     listener = listening(app, seen, ssl_context=server, host=host, **listener_options)
     status = Status(store, health, listener, app, client)
     status.address = await listener.start()

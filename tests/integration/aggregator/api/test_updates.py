@@ -3,16 +3,28 @@
 import asyncio
 import contextlib
 import json
+from types import SimpleNamespace
 
 import pytest
 
+from reporter.aggregator.api.progress import PROGRESS_BODY, ProgressUpdates
 from reporter.ledger import ProgressTaken, StoreFull
 from reporter.run.entry import State
+from reporter.run.plan import parse_plan
 from reporter.run.progress import Progress, UpdateId
 from reporter.run.progress_pieces import AT_ONCE
 from tests.aggregators import run_certificates as certs
+from tests.aggregators.contexts import context
 from tests.aggregators.stores import QuickStore
-from tests.integration.aggregator.api.scene import E2E, HEALTH, NODE1, PROGRESS, serving, situation
+from tests.integration.aggregator.api.scene import (
+    E2E,
+    HEALTH,
+    NODE1,
+    PLAN,
+    PROGRESS,
+    serving,
+    situation,
+)
 from tests.integration.aggregator.api.wire import HANG, chunks, head, request
 
 BY_NODE = "/api/v1/progress/by-node/node1/sysd"
@@ -235,6 +247,23 @@ class Shelf:
 
     def free_for(self, length: int) -> bool:
         return not self.full
+
+
+@situation
+async def test_free_space_is_asked_once_a_second(tmp_path):
+    """Of a file system in the network that takes a while, in which nobody is served."""
+    asked, now = list[int](), [1_000.0]
+    content = SimpleNamespace(is_eof=lambda: True, read_nowait=lambda: b"{}")
+    update = SimpleNamespace(content=content, headers={})
+    shared = context(parse_plan(PLAN), wall=lambda: now[0])
+    await shared.store.open_run(shared.plan, now=now[0])
+    updates = ProgressUpdates(shared, lambda length: asked.append(length) is None)
+    for step in (0.0, 0.5, 0.4, 0.2):
+        now[0] += step
+        assert 200 == (await updates.post(update, E2E, "progress", lambda: None)).status
+    await shared.store.close()
+
+    assert [PROGRESS_BODY] * 2 == asked
 
 
 @situation

@@ -132,7 +132,7 @@ class TestTrouble:
         play(story())
 
     def test_tarball_fails_with_the_store(self, world):
-        """What could not be written down is written as soon as there is room."""
+        """What could not be written down is written as soon as there is room, with its time."""
 
         async def story():
             await world.start()
@@ -141,11 +141,13 @@ class TestTrouble:
             await world.store.advance_run(Phase.POST_PROCESSING)
             world.files.broken["package"] = FAILED
             world.full = StoreFull("full")
-            await world.pass_time(3)
+            await world.pass_time(200)
             assert world.store.snapshot().error is None
+            tried = len(world.counted)
             world.full = None
             await world.pass_time(1)
             assert "failed" == run_status(world.store.snapshot())
+            assert tried == len(world.counted)
 
         play(story())
 

@@ -97,6 +97,24 @@ async def test_a_place_goes_to_the_plugin_that_has_fewest():
 
 
 @situation
+async def test_plugins_that_have_as_many_places_have_one_in_turn():
+    """Whose queue has been empty meanwhile is behind those who waited then."""
+    slots = slots_of(1)
+    first, second, late, *_ = ONE_PLUGIN
+    assert await slots.take(first, 0.0)
+    (before,) = await queue(slots, second)
+    slots.release(first)
+    assert await before
+    other, again = await queue(slots, B, late)
+    slots.release(second)
+    assert await other
+
+    assert not again.done()
+    slots.release(B)
+    assert await again
+
+
+@situation
 async def test_the_others_are_through():
     """Places that were left for them go to those who wait, all at once."""
     opened = {"many", "b", "c"}

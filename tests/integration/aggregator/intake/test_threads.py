@@ -48,6 +48,36 @@ def test_large_json_is_read_by_one_thread(threads: Threads) -> None:
     assert 1 == sum(name.startswith("intake-read") for name in asyncio.run(main()))
 
 
+@pytest.mark.parametrize("many", [0, 3, 5])
+def test_threads_that_cannot_be_started(monkeypatch, many: int) -> None:
+    """It is known before any work is taken on, and those that were started end."""
+    start, started = threading.Thread.start, list[threading.Thread]()
+
+    def few(thread: threading.Thread) -> None:
+        if len(started) == many:
+            raise RuntimeError("can't start new thread")
+        started.append(thread)
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", few)
+    with pytest.raises(RuntimeError):
+        Threads()
+    for thread in started:
+        thread.join(HANG)
+        assert not thread.is_alive()
+
+
+def test_work_needs_no_new_threads(threads: Threads, monkeypatch) -> None:
+    """Where there may be no more of them, that costs no upload."""
+    monkeypatch.delattr(threading.Thread, "start")
+    together = threading.Barrier(4)
+
+    async def main() -> list[int]:
+        return await asyncio.gather(*(threads.disk(together.wait, HANG) for _ in range(4)))
+
+    assert {0, 1, 2, 3} == set(asyncio.run(main()))
+
+
 def test_errors_reach_who_asked(threads: Threads) -> None:
     """Also those that are no Exception: nobody waits for ever, and the thread goes on."""
 
