@@ -4,7 +4,7 @@ from typing import Final
 
 from reporter.launch.job import secret_name
 from reporter.launch.seen import LATE, SeenPod
-from reporter.launch.world import Decision, Present
+from reporter.launch.world import Findings, Present
 from reporter.run.entry import HOLD, Entry, may_still_come, unjudged
 from reporter.run.names import entry_name
 from reporter.run.plan import Key, Plugin
@@ -19,14 +19,14 @@ _OWN_WORDS: Final = frozenset({Rank.RESULT, Rank.WORKER})
 """Ranks of what came from the Pod."""
 
 
-def clean_up(present: Present, found: Decision) -> None:
+def clean_up(present: Present, found: Findings) -> None:
     """Say what to do about the decided entries.
 
     While the run goes on a Job stays until its logs were taken; at its end that has a limit.
     """
     launch, now, ending_since = present.run.launch, present.now, present.memory.ending_since
     hurry = ending_since is not None and now >= ending_since + LOGS
-    kept, take_logs, delete = set(), [], []
+    kept = set()
     for key, job in present.jobs.items():
         entry = present.entries[key]
         if not entry.terminal:
@@ -39,7 +39,7 @@ def clean_up(present: Present, found: Decision) -> None:
         if unseen and logs:
             found.dues.append(unseen)
         elif logs:
-            take_logs.append(key)
+            found.take_logs.append(key)
         left = "its logs have not been taken yet" if logs and not hurry else ""
         if _unjudged(launch, entry):
             left = "its result has not been judged yet"
@@ -52,18 +52,15 @@ def clean_up(present: Present, found: Decision) -> None:
             found.dues.append(wait)
         elif not left:
             left = "its deletion has not been confirmed yet"
-            delete.append(job.name)
+            found.delete.append(job.name)
         if left:
             found.left[f"Job {job.name}"] = left
     if ending_since is not None:
-        if take_logs:
+        if found.take_logs:
             found.dues.append(ending_since + LOGS)
         found.left |= _ending_pods(present)
-    using = present.jobs.keys() - kept
-    found.take_logs, found.delete = tuple(take_logs), tuple(delete)
-    found.delete_secrets = tuple(
-        name for plugin in present.run.plan.plugins for name in _unneeded(present, plugin, using)
-    )
+    for plugin in present.run.plan.plugins:
+        found.delete_secrets += _unneeded(present, plugin, present.jobs.keys() - kept)
 
 
 def _ending_pods(present: Present) -> dict[str, str]:

@@ -13,7 +13,7 @@ from reporter.common.text import go_duration
 from reporter.launch.cleanup import END, STATE_LOST, clean_up
 from reporter.launch.seen import LATE, MINUTE, Row, SeenPod, Situation
 from reporter.launch.situation import Track, situation
-from reporter.launch.world import Decision, Memory, Present, Run, World
+from reporter.launch.world import Decision, Findings, Memory, Present, Run, World
 from reporter.run.entry import RETURN_GRACE, Entry, State
 from reporter.run.names import entry_name
 from reporter.run.plan import GLOBAL, Key
@@ -62,8 +62,8 @@ def decide(
     begun = begun or any(entry.launched_at is not None for entry in entries.values())
     if not ending and not begun and world.unseen_since is None:
         return _beginning(entries, memory, now, lost=lost or bool(jobs))
-    present, found = Present(run, entries, jobs, world, memory, now), Decision(memory)
-    tracks = _watch(present, found)
+    present, found = Present(run, entries, jobs, world, memory, now), Findings()
+    _watch(present, found)
     clean_up(present, found)
     if world.unseen_since is not None:
         end = inf if memory.ending_since is None else memory.ending_since + LONGEST_END
@@ -72,24 +72,38 @@ def decide(
             replace(memory, next_look=next_look),
             start=found.start,
             pods=found.pods,
-            left=found.left,
             next_look=next_look,
             through=now >= end,
+            stays=found.left if now >= end else {},
         )
-    _launch(present, found)
+    create = _launches(present, found)
     late, left = False, bool(found.left or found.delete_secrets)
     if memory.ending_since is not None and left:
         found.dues.append(memory.ending_since + END)
         late = now >= memory.ending_since + END
-    found.through = ending and (late or not left)
-    found.next_look = min((due for due in found.dues if due > now), default=None)
-    found.memory = replace(
+    next_look = min((due for due in found.dues if due > now), default=None)
+    memory = replace(
         memory,
-        tracks=tracks,
-        next_look=found.next_look,
+        tracks=found.tracks,
+        next_look=next_look,
         outages=_still_counting(memory, entries.values()),
     )
-    return found
+    return Decision(
+        memory,
+        create=create,
+        adopt=tuple(
+            key for key in jobs if entries[key].launched_at is None and not entries[key].terminal
+        ),
+        start=found.start,
+        fail=found.fail,
+        take_logs=tuple(found.take_logs),
+        delete=tuple(found.delete),
+        delete_secrets=tuple(found.delete_secrets),
+        pods=found.pods,
+        next_look=next_look,
+        through=ending and (late or not left),
+        stays=found.left if late else {},
+    )
 
 
 def _beginning(entries: Mapping[Key, Entry], memory: Memory, now: float, *, lost: bool) -> Decision:
@@ -129,8 +143,8 @@ def _turns(present: Present) -> Iterator[Key]:
             return
 
 
-def _launch(present: Present, found: Decision) -> None:
-    """Say whose Jobs to create and to adopt; who cannot have one fails."""
+def _launches(present: Present, found: Findings) -> tuple[Key, ...]:
+    """Say whose Jobs to create; who cannot have one fails."""
     create = []
     for key in _turns(present):
         denial = present.world.denied.get(entry_name(present.run.name, key))
@@ -140,21 +154,14 @@ def _launch(present: Present, found: Decision) -> None:
             found.fail[key] = Failure(
                 "final", present.now, denial.text, Cause.START_FAILED, denial.reason
             )
-    entries = present.entries
-    found.create = tuple(create)
-    found.adopt = tuple(
-        key
-        for key in present.jobs
-        if entries[key].launched_at is None and not entries[key].terminal
-    )
+    return tuple(create)
 
 
 # -- what becomes of those that were launched ----------------------------------------------------
 
 
-def _watch(present: Present, found: Decision) -> dict[Key, Track]:
-    """Look at every open entry that was launched; return what is to be remembered of them."""
-    tracks: dict[Key, Track] = {}
+def _watch(present: Present, found: Findings) -> None:
+    """Look at every open entry that was launched."""
     run, world, memory, now = present.run, present.world, present.memory, present.now
     for key, entry in present.entries.items():
         launched = entry.launched_at
@@ -175,7 +182,7 @@ def _watch(present: Present, found: Decision) -> dict[Key, Track]:
             started=started,
             per_node=key.node != GLOBAL,
         )
-        tracks[key] = track = _followed(track, seen, pod, now=now)
+        found.tracks[key] = track = _followed(track, seen, pod, now=now)
         due = None if seen.patience is None else track.since + seen.patience
         started_by = None
         if seen.row in _BEFORE_START and not started:
@@ -191,7 +198,6 @@ def _watch(present: Present, found: Decision) -> dict[Key, Track]:
             found.dues.append(launched + LATE)  # a Job has no Pod in its first moments
         else:
             found.pods[key] = _pod_state(entry, pod, track, world.skew)
-    return tracks
 
 
 def _followed(track: Track | None, seen: Situation, pod: SeenPod | None, *, now: float) -> Track:

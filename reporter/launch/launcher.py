@@ -25,7 +25,7 @@ from reporter.launch.cleanup import STATE_LOST
 from reporter.launch.decide import LONGEST_END, decide, waiting_for_mounts
 from reporter.launch.job import secret_names
 from reporter.launch.logs import LogCollection, Logs
-from reporter.launch.mirror import Context, Mirrors
+from reporter.launch.mirror import Mirrors
 from reporter.launch.requests import READING_OWNER, Kube, Requests, Secrets
 from reporter.launch.seen import newest_pods, newest_refusals
 from reporter.launch.world import Decision, Memory, Run, World
@@ -157,21 +157,30 @@ class Launcher:
         )
 
     async def _launch_for(self, owner: Mapping[str, Any], kube: Kube) -> None:
+        mirrors = Mirrors(
+            self._api,
+            self._namespace,
+            self._plan.run,
+            self._launch,
+            self._changed.set,
+            failed=self._say_failing,
+            now=self._now,
+        )
         place = RunLocation(self._plan.run, self._namespace, owner, self._url)
-        context = Context(place, self._changed.set, self._say_failing, self._now)
-        mirrors = Mirrors(self._api, self._launch, context)
         run = Run(self._plan, self._launch, owner["uid"])
-        secrets = Secrets(kube, place, ca=self._ca, client=self._client)
         requests = Requests(
             kube,
             run,
-            context,
-            secrets,
+            place,
+            Secrets(kube, place, ca=self._ca, client=self._client),
             mirrors.jobs,
             wanted=lambda key: not self._store.entry(key).terminal,
+            changed=self._changed.set,
+            failed=self._say_failing,
+            now=self._now,
         )
         if self._store.launching or self._state_was_lost():
-            secrets.kept |= secret_names(self._plan)
+            requests.secrets.kept |= secret_names(self._plan)
         for mirror in mirrors:
             mirror.start()
         try:

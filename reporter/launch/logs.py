@@ -30,7 +30,7 @@ RUN_BYTES = 2**30  # of all together
 TRIES = 3
 PAUSE = 1.0  # seconds between two of them
 # Seconds for which one is read: a container that writes without end would keep up the logs of
-# others until the run ends, when those of two such containers are taken still.
+# others. Those of two such containers are taken even at the end of a run.
 LONGEST = 20.0
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")

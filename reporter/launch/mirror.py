@@ -22,9 +22,8 @@ from reporter.errors import KubeError
 from reporter.kube.api import KubeApi
 from reporter.kube.stream import Watch
 from reporter.launch.seen import Refusal, SeenJob, SeenPod, read_event, read_job, read_pod
-from reporter.run.clock import RunClock
 from reporter.run.names import selector
-from reporter.run.spec import Launch, RunLocation
+from reporter.run.spec import Launch
 from reporter.run.state import LauncherTrouble
 
 Seen = TypeVar("Seen")
@@ -51,27 +50,14 @@ class Kind:
     bookmarks: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
-    """What all that works for the launcher of a run shares.
-
-    `changed` is called after each change and each request, `failed` with what is tried and why in
-    vain. Both belong to the event loop. `now` is the clock of the run.
-    """
-
-    place: RunLocation
-    changed: Callable[[], None]
-    failed: Callable[[str, str], None]
-    now: RunClock
-
-
 class Mirror(Generic[Seen]):
     """What was `seen` of the objects, by their names; it belongs to the event loop.
 
     `lost` is why the present is not seen, if it is not; `listed` whether it was ever known what
     there is; `heard_at` when anything came last, monotonic: a connection may be dead for long
     before it ends. `read` turns an object into what is kept of it, nothing where it is of no
-    interest.
+    interest. `changed` is called after each change, `failed` with what is tried and why in vain.
+    `now` gives the run's time.
     """
 
     def __init__(
@@ -79,12 +65,14 @@ class Mirror(Generic[Seen]):
         api: KubeApi,
         kind: Kind,
         read: Callable[[Mapping[str, Any]], Seen | None],
-        context: Context,
+        changed: Callable[[], None],
         *,
+        failed: Callable[[str, str], None] = lambda *_: None,
+        now: Callable[[], float] = time.time,
         rng: Callable[[], float] = random.random,
     ) -> None:
-        self._api, self._kind, self._read, self._context = api, kind, read, context
-        self._rng = rng
+        self._api, self._kind, self._read, self._changed = api, kind, read, changed
+        self._failed, self._now, self._rng = failed, now, rng
         self.seen: dict[str, Seen] = {}
         self.lost: LauncherTrouble | None = None
         self.listed = False
@@ -134,7 +122,7 @@ class Mirror(Generic[Seen]):
 
     def _replace(self, seen: dict[str, Seen], heard_at: float) -> None:
         self.seen, self.lost, self.listed, self.heard_at = seen, None, True, heard_at
-        self._context.changed()
+        self._changed()
 
     def _change(self, name: str, seen: Seen | None, heard_at: float) -> None:
         if seen is None:
@@ -142,21 +130,21 @@ class Mirror(Generic[Seen]):
         else:
             self.seen[name] = seen
         self.heard_at = heard_at
-        self._context.changed()
+        self._changed()
 
     def _hear(self, heard_at: float) -> None:
         self.heard_at = heard_at
 
     def _lose(self, reason: str) -> None:
         doing = f"watching {self._kind.name}s"
-        since = self._context.now() if self.lost is None else self.lost.since
+        since = self._now() if self.lost is None else self.lost.since
         self.lost = LauncherTrouble(since, f"{doing}: {reason}")
-        self._context.failed(doing, reason)
-        self._context.changed()
+        self._failed(doing, reason)
+        self._changed()
 
     def _break(self, fault: Exception) -> None:
         self._fault = fault
-        self._context.changed()
+        self._changed()
 
     # -- in the thread ---------------------------------------------------------------------------
 
@@ -244,17 +232,34 @@ def _name(found: Mapping[str, Any]) -> str:
 
 
 class Mirrors:
-    """What is seen of a run: its Jobs, their Pods, and why some are refused."""
+    """What is seen of a run: its Jobs, their Pods, and why some are refused.
 
-    def __init__(self, api: KubeApi, launch: Launch, context: Context) -> None:
-        namespace, labels = context.place.namespace, selector(context.place.run)
+    `changed`, `failed`, `now` and `rng` are as for a `Mirror`.
+    """
+
+    def __init__(
+        self,
+        api: KubeApi,
+        namespace: str,
+        run: str,
+        launch: Launch,
+        changed: Callable[[], None],
+        **given: Any,
+    ) -> None:
+        labels = selector(run)
         refused = "reason=FailedCreate,involvedObject.kind=Job"
         events = Kind("Event", namespace, fields=refused, bookmarks=False)
-        self.jobs = Mirror[SeenJob](api, Kind("Job", namespace, labels), read_job, context)
-        self.pods = Mirror[SeenPod](
-            api, Kind("Pod", namespace, labels), lambda pod: read_pod(pod, launch), context
+        self.jobs: Mirror[SeenJob] = Mirror(
+            api, Kind("Job", namespace, labels), read_job, changed, **given
         )
-        self.events = Mirror[Refusal](api, events, read_event, context)
+        self.pods: Mirror[SeenPod] = Mirror(
+            api,
+            Kind("Pod", namespace, labels),
+            lambda pod: read_pod(pod, launch),
+            changed,
+            **given,
+        )
+        self.events: Mirror[Refusal] = Mirror(api, events, read_event, changed, **given)
         # Without the Events only words are missing.
         self._needed: tuple[Mirror[Any], ...] = (self.jobs, self.pods)
 

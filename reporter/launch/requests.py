@@ -31,10 +31,11 @@ from reporter.errors import (
 )
 from reporter.kube.api import WARN, KubeApi
 from reporter.launch.job import certificate_holder, job, secret
-from reporter.launch.mirror import Context, Mirror
+from reporter.launch.mirror import Mirror
 from reporter.launch.seen import SeenJob, owner_of, read_job
 from reporter.launch.world import Denial, Run
 from reporter.pki.issuing import CertificateError, Pair
+from reporter.run.clock import RunClock
 from reporter.run.names import STARTED_BY, entry_name
 from reporter.run.plan import Key
 from reporter.run.spec import RunLocation
@@ -49,7 +50,6 @@ READING_OWNER = "reading the run's ConfigMap"
 _AGAIN = 30.0  # seconds after which what was done is done again: a watch has shown it long before
 _CHECK = 30.0  # seconds between two looks at what Pods wait for
 _MARKING = "marking the run's ConfigMap"
-_CREATING = "creating Jobs"
 _MAKING = "making Secrets"
 _DELETING = "deleting Secrets"
 
@@ -104,45 +104,48 @@ class Kube:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
 
-@dataclass(slots=True)
-class _Attempt:
-    """One thing to do, and how that went: `failures` in a row, since when and why.
+@dataclass(frozen=True, slots=True)
+class _Failing:
+    """What has failed so many times in a row, and why."""
 
-    It is not tried before `until` (monotonic), nor while its `task` is at work. `wanted` says
-    whether it was asked for since the last look.
-    """
-
-    wanted: bool = True
-    task: asyncio.Task[None] | None = None
-    failures: int = 0
-    until: float = 0.0
-    trouble: LauncherTrouble | None = None
+    times: int
+    trouble: LauncherTrouble
+    reason: str
 
 
 class Requests:
     """Creates and deletes what `Launcher` says. It belongs to the event loop.
 
-    `wanted` says whether an entry is to be launched still. `secrets` makes and removes those of the
-    run, `jobs` is told of its Jobs.
+    `wanted` says whether an entry is to be launched still, `changed` is called after each request
+    and when one may be tried again, `failed` with what was tried and why in vain. `secrets` makes
+    and removes those of the run, `jobs` is told of its Jobs.
     """
 
     def __init__(
         self,
         kube: Kube,
         run: Run,
-        context: Context,
+        place: RunLocation,
         secrets: Secrets,
         jobs: Mirror[SeenJob],
         *,
         wanted: Callable[[Key], bool],
+        changed: Callable[[], None],
+        failed: Callable[[str, str], None],
+        now: RunClock,
     ) -> None:
-        self._kube, self._run, self._context, self.secrets = kube, run, context, secrets
-        self._jobs, self._wanted, self._clock = jobs, wanted, context.now.clock
+        self._kube, self._run, self._place, self.secrets = kube, run, place, secrets
+        self._jobs = jobs
+        self._wanted, self._changed, self._tell = wanted, changed, failed
+        self._now, self._clock = now, now.clock
         self._slots = asyncio.Semaphore(AT_ONCE)
-        self._attempts: dict[tuple[str, str], _Attempt] = {}
+        self._tasks: dict[tuple[str, str], asyncio.Task[None]] = {}
         self._creating = asyncio.Lock()
         self._next_creation = 0.0
         self._paused_until = 0.0
+        self._failing: dict[tuple[str, str], _Failing] = {}
+        self._looked_for: set[tuple[str, str]] = set()
+        self._not_before: dict[tuple[str, str], float] = {}  # monotonic
         self._fault: BaseException | None = None
         self.marked = False
         """Whether it stands on the ConfigMap who starts the plugins, or cannot."""
@@ -161,7 +164,7 @@ class Requests:
     def create(self, key: Key) -> None:
         """Make the entry's Job, and its Secret before, unless it is there meanwhile."""
         name = entry_name(self._run.name, key)
-        self._begin(_CREATING, name, lambda: self._create(key, name), _AGAIN)
+        self._begin("creating Jobs", name, lambda: self._create(key, name), _AGAIN)
 
     def delete(self, name: str, uid: str) -> None:
         """Delete the Job with that UID and its Pod."""
@@ -183,24 +186,22 @@ class Requests:
 
     def end_of_look(self) -> None:
         """Forget the trouble with what was not asked for since the last look."""
-        for attempt in self._attempts.values():
-            if attempt.trouble and not attempt.wanted:
-                attempt.failures, attempt.until, attempt.trouble = 0, 0.0, None
-            attempt.wanted = False
+        for gone in self._failing.keys() - self._looked_for:
+            del self._failing[gone], self._not_before[gone]
+        self._looked_for.clear()
 
     @property
     def troubles(self) -> list[LauncherTrouble]:
         """What fails, and since when."""
-        return [each.trouble for each in self._attempts.values() if each.trouble]
+        return [each.trouble for each in self._failing.values()]
 
     def failing_secrets(self) -> dict[str, str]:
         """Return the Secrets that may still be there, and why."""
-        tried = {name: self._attempts.get((_DELETING, name)) for name in sorted(self.secrets.kept)}
         return {
-            name: attempt.trouble.reason.removeprefix(f"{_DELETING}: ")
-            if attempt and attempt.trouble
+            name: failing.reason
+            if (failing := self._failing.get((_DELETING, name)))
             else "its deletion has not been confirmed yet"
-            for name, attempt in tried.items()
+            for name in sorted(self.secrets.kept)
         }
 
     def check(self) -> None:
@@ -208,18 +209,14 @@ class Requests:
         if self._fault is not None:
             raise self._fault
 
-    @property
-    def _tasks(self) -> list[asyncio.Task[None]]:
-        return [each.task for each in self._attempts.values() if each.task]
-
     async def settle(self, seconds: float) -> None:
         """Wait for what has begun, but not longer than that."""
-        if tasks := self._tasks:
-            await asyncio.wait(tasks, timeout=seconds)
+        if self._tasks:
+            await asyncio.wait(tuple(self._tasks.values()), timeout=seconds)
 
     async def close(self) -> None:
         """Let go of what has not begun, and wait for what has."""
-        tasks = self._tasks
+        tasks = tuple(self._tasks.values())
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -234,27 +231,25 @@ class Requests:
         again: float = 0.0,
     ) -> None:
         """Try it, unless it is being tried, has to wait, or was done less than `again` ago."""
-        attempt = self._attempts.setdefault((what, name), _Attempt())
-        attempt.wanted = True
-        if attempt.task or self._clock() < max(self._paused_until, attempt.until):
+        one = what, name
+        self._looked_for.add(one)
+        until = max(self._paused_until, self._not_before.get(one, 0.0))
+        if one in self._tasks or self._clock() < until:
             return
-        attempt.task = asyncio.create_task(self._try(what, attempt, work, again))
-        attempt.task.add_done_callback(partial(self._over, attempt))
+        task = asyncio.create_task(self._try(one, work, again))
+        self._tasks[one] = task
+        task.add_done_callback(lambda _: self._over(one))
 
-    def _over(self, attempt: _Attempt, task: asyncio.Task[None]) -> None:
-        attempt.task = None
+    def _over(self, one: tuple[str, str]) -> None:
+        task = self._tasks.pop(one)
         if not task.cancelled() and (fault := task.exception()) is not None:
             self._fault = fault
-        self._context.changed()
+        self._changed()
 
     async def _try(
-        self,
-        what: str,
-        attempt: _Attempt,
-        work: Callable[[], Coroutine[Any, Any, None]],
-        again: float,
+        self, one: tuple[str, str], work: Callable[[], Coroutine[Any, Any, None]], again: float
     ) -> None:
-        if what == _CREATING:
+        if one[0] == "creating Jobs":
             async with self._creating:  # only the next one waits for a slot, when it may begin
                 await asyncio.sleep(self._next_creation - self._clock())
                 await self._slots.acquire()
@@ -266,25 +261,26 @@ class Requests:
                 return
             await work()
         except KubeError as error:
-            self._fail(what, attempt, error)
+            self._fail(one, error)
         else:
-            attempt.failures, attempt.until, attempt.trouble = 0, self._clock() + again, None
+            self._not_before[one] = self._clock() + again
+            self._failing.pop(one, None)
         finally:
             self._slots.release()
 
-    def _fail(self, what: str, attempt: _Attempt, error: KubeError) -> None:
-        attempt.failures += 1
+    def _fail(self, one: tuple[str, str], error: KubeError) -> None:
+        doing, before = one[0], self._failing.get(one)
+        times = 1 if before is None else before.times + 1
         wish = error.retry_after
-        delay = next_delay(
-            attempt.failures, random.random, retry_after=wish, longest=LONGEST_BACK_OFF
-        )
-        attempt.until = self._clock() + (delay or 0.0)
+        delay = next_delay(times, random.random, retry_after=wish, longest=LONGEST_BACK_OFF) or 0.0
+        self._not_before[one] = until = self._clock() + delay
         if wish:
-            self._paused_until = max(self._paused_until, attempt.until)
-        since = attempt.trouble.since if attempt.trouble else self._context.now()
-        attempt.trouble = LauncherTrouble(since, f"{what}: {error}")
-        self._context.failed(what, str(error))
-        asyncio.get_running_loop().call_later(delay or 0.0, self._context.changed)
+            self._paused_until = max(self._paused_until, until)
+        since = self._now() if before is None else before.trouble.since
+        trouble = LauncherTrouble(since, f"{doing}: {error}")
+        self._failing[one] = _Failing(times, trouble, str(error))
+        self._tell(doing, str(error))
+        asyncio.get_running_loop().call_later(delay, self._changed)
 
     def _holder(self, key: Key) -> Key:
         plugin = self._run.plan.plugin(key.plugin)
@@ -295,7 +291,7 @@ class Requests:
         try:
             await self._kube.annotate("ConfigMap", self._run.name, **{STARTED_BY: mark})
         except (Forbidden, InvalidRequest) as error:
-            self._context.failed(_MARKING, str(error))  # a run without the mark is better than none
+            self._tell(_MARKING, str(error))  # a run without the mark is better than none
         self.marked = True
 
     async def _create(self, key: Key, name: str) -> None:
@@ -306,7 +302,7 @@ class Requests:
         assert plugin is not None
         index, timeout = plan.plugins.index(plugin), plan.timeout_of(key.plugin)
         made = partial(
-            job, self._context.place, self._run.launch, plugin, key, index=index, timeout=timeout
+            job, self._place, self._run.launch, plugin, key, index=index, timeout=timeout
         )
         try:
             await self.secrets.provide(certificate_holder(plugin, key))

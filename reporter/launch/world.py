@@ -99,6 +99,24 @@ class Present:
 
 
 @dataclass(slots=True)
+class Findings:
+    """What was found: `left` says of what is to go why it is still there, by kind and name.
+
+    `dues` are the moments at which time alone changes something. The rest is as in `Decision`.
+    """
+
+    start: dict[Key, float] = field(default_factory=dict)
+    fail: dict[Key, Failure] = field(default_factory=dict)
+    tracks: dict[Key, Track] = field(default_factory=dict)
+    pods: dict[Key, PodState] = field(default_factory=dict)
+    take_logs: list[Key] = field(default_factory=list)
+    delete: list[str] = field(default_factory=list)
+    delete_secrets: list[str] = field(default_factory=list)
+    left: dict[str, str] = field(default_factory=dict)
+    dues: list[float] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
 class Decision:
     """What to do now, in this order: fail, start, adopt, take logs, delete, begin, create.
 
@@ -106,26 +124,20 @@ class Decision:
     those whose Job is there and ours, so that only the launch is to be stored. `begin`: store that
     launching has begun, and decide again. `start` tells when a plugin's container began. `delete`
     are names of Jobs, `delete_secrets` of Secrets. `pods` is what each Pod does. `next_look`: when
-    time alone changes something, the first of `dues` to come. `left` says of what is to go why it
-    is still there, by kind and name. `through`: nothing of the plugins is left but `stays`.
+    time alone changes something. `through`: nothing of the plugins is left but `stays`, with the
+    reasons by kind and name.
     """
 
     memory: Memory
     begin: bool = False
     create: tuple[Key, ...] = ()
     adopt: tuple[Key, ...] = ()
-    start: dict[Key, float] = field(default_factory=dict)
-    fail: dict[Key, Failure] = field(default_factory=dict)
+    start: Mapping[Key, float] = field(default_factory=dict)
+    fail: Mapping[Key, Failure] = field(default_factory=dict)
     take_logs: tuple[Key, ...] = ()
     delete: tuple[str, ...] = ()
     delete_secrets: tuple[str, ...] = ()
-    pods: dict[Key, PodState] = field(default_factory=dict)
-    left: dict[str, str] = field(default_factory=dict)
-    dues: list[float] = field(default_factory=list)
+    pods: Mapping[Key, PodState] = field(default_factory=dict)
     next_look: float | None = None
     through: bool = False
-
-    @property
-    def stays(self) -> Mapping[str, str]:
-        """What is left when all is through."""
-        return self.left if self.through else {}
+    stays: Mapping[str, str] = field(default_factory=dict)

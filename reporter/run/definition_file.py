@@ -10,13 +10,7 @@ from typing import Any, Final
 from reporter.common import schema
 from reporter.common.kubernetes_yaml import Document, Mistake, read_documents
 from reporter.common.objects import Object, items
-from reporter.run.definition import (
-    API_VERSION,
-    Definition,
-    Place,
-    misfits,
-    read_definition,
-)
+from reporter.run.definition import API_VERSION, Definition, Place, misfits, read_definition
 
 MAX_BYTES: Final = 1024 * 1024  # what an object of the API server can hold
 _MOST_VALUES: Final = 20_000  # of a document, each alias counted as what it stands for

@@ -195,6 +195,7 @@ def _must(good: Callable[[Any], bool], words: str) -> Rule:
 
 
 def is_name(value: object) -> bool:
+    """Say whether a run or a plugin can have that name."""
     return isinstance(value, str) and _NAME.fullmatch(value) is not None
 
 

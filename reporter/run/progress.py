@@ -199,16 +199,18 @@ def _bounded(progress: Progress) -> Progress:
     for_errors = min(errors, max(room // 2, room - failures))
     return replace(
         progress,
-        failures=_newest(progress.failures, room - for_errors),
-        errors=_newest(progress.errors, for_errors),
+        failures=_shortened(progress.failures, room - for_errors),
+        errors=_shortened(progress.errors, for_errors),
     )
 
 
-def _newest(texts: tuple[str, ...], room: int) -> tuple[str, ...]:
+def _shortened(texts: tuple[str, ...], room: int) -> tuple[str, ...]:
     kept = []
     for text in reversed(texts):
-        kept.append(clip(text, room))
-        room = room - _size(text) if kept[-1] == text else 0
+        short = clip(text, room)
+        kept.append(short)
+        # A cut at a character can leave some bytes, of which no older text gets any.
+        room = room - _size(text) if short == text else 0
     return tuple(reversed(kept))
 
 

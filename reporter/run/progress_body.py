@@ -39,20 +39,19 @@ def parse_progress(body: bytes) -> Progress:
 
 
 def progress_of(document: dict[str, Any]) -> Progress:
-    """Return what a document says that was read, in which lists may be `Texts`."""
+    """Return what a document says, in which lists may be `Texts`."""
     found: dict[str, Any] = {}
     for name, value in document.items():
         field = name.casefold()
         check = FIELDS.get(field)
         if check is None or value is None:
             continue
+        checked = check(field, value.kept if isinstance(value, Texts) else value)
+        if field in _OURS:
+            continue
+        found[field] = checked
         if isinstance(value, Texts):
-            found[field] = check(field, value.kept)
             found[f"{field}_total"] = value.total
-        elif field in _OURS:
-            check(field, value)
-        else:
-            found[field] = check(field, value)
     return Progress(**found)
 
 

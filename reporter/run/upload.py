@@ -9,10 +9,10 @@ import unicodedata
 from base64 import b64decode
 from binascii import Error as Base64Error
 from dataclasses import dataclass
-from email.message import Message
 from enum import StrEnum
 from typing import Final
 
+from reporter.common.text import percent_decoded
 from reporter.errors import ReporterError
 
 FINISH: Final = 120.0
@@ -130,9 +130,15 @@ class Upload:
 GZIP: Final = "application/gzip"  # exactly; parameters or another spelling mean an opaque file
 DEFAULT_NAME: Final = "result"
 NAME_BYTES: Final = 255
-# Of a Content-Disposition: its reading holds up everybody, each semicolon for the whole length.
-_HEADER_CHARS: Final = 4 * 1024
-_SEMICOLONS: Final = 32
+_HEADER_CHARS: Final = 4 * 1024  # of a Content-Disposition: its reading holds up everybody
+
+_TYPE = re.compile(r"\s*[!#$%&'*+\-.^_`|~0-9A-Za-z]+\s*(?:;|$)")
+_PARAMETER = re.compile(
+    r"""\s*(?P<name>[!#$%&'*+\-.^_`|~0-9A-Za-z]+)\s*=\s*
+        (?:"(?P<quoted>(?:[^"\\]|\\.)*)"[^;]*|(?P<plain>[^;]*))(?:;|$)""",
+    re.VERBOSE | re.DOTALL,
+)
+_ESCAPED = re.compile(r'\\(["\\])')
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,19 +182,20 @@ def filename_of(content_disposition: str | None) -> str:
     """
     if content_disposition is None or len(content_disposition) > _HEADER_CHARS:
         return ""
-    if content_disposition.count(";") > _SEMICOLONS:
+    head = _TYPE.match(content_disposition)
+    if head is None:
         return ""
-    message = Message()
-    # Bytes that are no UTF-8 arrive as lone surrogates, which no database column takes.
-    message["Content-Disposition"] = content_disposition.encode("utf-8", "replace").decode()
-    try:
-        parameters = message.get_params([], "Content-Disposition")
-    except (TypeError, ValueError):  # numbered parts of a name (RFC 2231) that cannot be sorted
-        return ""
-    named = [value for name, value in parameters[1:] if name == "filename"]
-    extended = [_extended(value[0], value[2]) for value in named if isinstance(value, tuple)]
-    plain = [value for value in named if isinstance(value, str)]
-    return next(filter(None, map(_base_name, [*extended[:1], *plain[:1]])), "")
+    values: dict[str, str] = {}
+    at = head.end()
+    while parameter := _PARAMETER.match(content_disposition, at):
+        quoted = parameter["quoted"]
+        # Only these two are escapes: browsers send the backslashes of their paths as they are.
+        value = parameter["plain"].strip() if quoted is None else _ESCAPED.sub(r"\1", quoted)
+        values.setdefault(parameter["name"].lower(), value)
+        at = parameter.end()
+    return _base_name(_extended(values.get("filename*", ""))) or _base_name(
+        values.get("filename", "")
+    )
 
 
 def declared_digest(header: str) -> str | None:
@@ -208,12 +215,13 @@ def declared_digest(header: str) -> str | None:
     return None
 
 
-def _extended(charset: str | None, value: str) -> str:
-    """Return a value of RFC 5987; `email` leaves each byte of it as one character."""
-    if (charset or "").lower() not in ("utf-8", "iso-8859-1"):
+def _extended(value: str) -> str:
+    charset, _, rest = value.partition("'")
+    _, tick, encoded = rest.partition("'")
+    if not tick or charset.lower() not in ("utf-8", "iso-8859-1"):
         return ""
     try:
-        return value.encode("latin-1").decode(charset or "")
+        return percent_decoded(encoded.encode()).decode(charset)
     except UnicodeError:
         return ""
 
@@ -221,5 +229,6 @@ def _extended(charset: str | None, value: str) -> str:
 def _base_name(name: str) -> str:
     name = re.split(r"[/\\]", name)[-1]
     name = "".join(char for char in name if unicodedata.category(char) != "Cc")
-    name = name.encode()[:NAME_BYTES].decode("utf-8", "ignore")
+    # Bytes that are no UTF-8 arrive as lone surrogates, which no database column takes.
+    name = name.encode("utf-8", "replace")[:NAME_BYTES].decode("utf-8", "ignore")
     return "" if name in (".", "..") else name

@@ -257,13 +257,14 @@ def plain_json(written: str) -> Any:
 
     NaN and infinity are no JSON, though Python reads and writes them.
     """
+    return json.loads(written, parse_constant=_finite, parse_float=_finite)
 
-    def number(written: str) -> float:
-        if not isfinite(found := float(written)):
-            raise ValueError(f"not a number: {written}")
-        return found
 
-    return json.loads(written, parse_constant=number, parse_float=number)
+def _finite(written: str) -> float:
+    found = float(written)
+    if not isfinite(found):
+        raise ValueError(f"not a number: {written}")
+    return found
 
 
 # -- remarks ---------------------------------------------------------------------------------------

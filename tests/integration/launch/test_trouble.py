@@ -19,7 +19,7 @@ from reporter.errors import Forbidden, Unavailable
 from reporter.kube.api import SILENCE, Page
 from reporter.launch import launcher as launching
 from reporter.launch.logs import Logs
-from reporter.launch.mirror import Context, Kind, Mirror
+from reporter.launch.mirror import Kind, Mirror
 from reporter.launch.requests import AT_ONCE, CREATIONS, Kube, Requests, Secrets
 from reporter.launch.seen import read_job
 from reporter.launch.world import Run
@@ -65,15 +65,6 @@ class Unwatchable:
 CHECK_JOB = entry_name(RUN, CHECK)
 ONE = plan_of(Plugin("check"))
 MANY = plan_of(Plugin("disk", tuple(f"node{number}" for number in range(40))))
-
-
-PLACE = RunLocation(
-    RUN, "default", {"kind": "ConfigMap", "name": RUN, "uid": "o"}, "https://r1:8080"
-)
-
-
-def context(changed: Callable[[], None] = lambda: None) -> Context:
-    return Context(PLACE, changed, lambda *_: None, RunClock(time.monotonic, time.time))
 
 
 @pytest.fixture
@@ -166,7 +157,7 @@ async def test_the_key_of_the_authority_is_lost(one: World) -> None:
 async def test_a_list_that_takes_long_is_not_old_when_it_is_read() -> None:
     """Else it would be read anew for ever, and nobody would ever fail."""
     api, read = Unwatchable(), asyncio.Event()
-    mirror = Mirror(api, Kind("Pod", "default"), str, context(read.set), rng=lambda: 1.0)
+    mirror = Mirror(api, Kind("Pod", "default"), str, read.set, rng=lambda: 1.0)
     page, answered = api.list_page, list[float]()
 
     def timed(*given: Any, **asked: Any) -> Page:
@@ -186,7 +177,7 @@ async def test_a_list_that_takes_long_is_not_old_when_it_is_read() -> None:
 async def test_a_mirror_that_is_stopped_reads_no_further_page() -> None:
     """Of a slow server the pages of a large run would take longer than the grace period."""
     api = Unwatchable()
-    mirror = Mirror(api, Kind("Pod", "default"), str, context())
+    mirror = Mirror(api, Kind("Pod", "default"), str, lambda: None)
     page = api.list_page
 
     def endless(*given: Any, **asked: Any) -> Page:
@@ -203,7 +194,7 @@ async def test_a_mirror_that_is_stopped_reads_no_further_page() -> None:
 async def test_lists_without_a_watch_are_no_success() -> None:
     """They are asked for at longer and longer intervals, not many times a second."""
     api = Unwatchable()
-    mirror = Mirror(api, Kind("Pod", "default"), str, context(), rng=lambda: 1.0)
+    mirror = Mirror(api, Kind("Pod", "default"), str, lambda: None, rng=lambda: 1.0)
     mirror.start()
     assert await asyncio.to_thread(api.enough.wait, HANG)
     mirror.stop()
@@ -246,7 +237,7 @@ def test_where_nothing_happens_nothing_is_lost(bookmarks: bool, asked: list[str]
     async def story() -> None:
         api = Quiet()
         kind = Kind("Event", "default", bookmarks=bookmarks)
-        mirror = Mirror(api, kind, str, context(), rng=lambda: 1.0)
+        mirror = Mirror(api, kind, str, lambda: None, rng=lambda: 1.0)
         mirror.start()
         assert await asyncio.to_thread(api.enough.wait, HANG)
         mirror.stop()
@@ -277,15 +268,20 @@ def requests_to(
     api: Any, plan: Plan = ONE, wanted: Callable[[Key], bool] = lambda _: True
 ) -> Iterator[Requests]:
     """The requests of a run, of one entry unless said otherwise."""
+    owner = {"kind": "ConfigMap", "name": RUN, "uid": "o"}
+    place = RunLocation(RUN, "default", owner, "https://r1:8080")
     kube = Kube(api, "default")
     try:
         yield Requests(
             kube,
             Run(plan, launch_of(plan), "o"),
-            context(),
-            Secrets(kube, PLACE, ca=b"", client=lambda _: Pair(b"", b"")),
-            Mirror(api, Kind("Job", "default"), read_job, context()),
+            place,
+            Secrets(kube, place, ca=b"", client=lambda _: Pair(b"", b"")),
+            Mirror(api, Kind("Job", "default"), read_job, lambda: None),
             wanted=wanted,
+            changed=lambda: None,
+            failed=lambda *_: None,
+            now=RunClock(time.monotonic, time.time),
         )
     finally:
         kube.close()

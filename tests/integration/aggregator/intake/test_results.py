@@ -194,13 +194,9 @@ def test_an_opaque_file_keeps_its_name(tmp_path: Path, meta: Meta, name: str) ->
         pytest.param("attachment; filename*=koi8-r''x; filename=u", "u", id="5987-charset"),
         pytest.param("attachment; filename*=utf-8''..%2f..%2fx", "x", id="5987-slash"),
         pytest.param("attachment; filename*=utf-8''a%00b", "ab", id="5987-nul"),
-        pytest.param("attachment; filename*0=a; filename*1=b", "ab", id="2231-in-parts"),
-        pytest.param("attachment; filename*0=a; filename*=b", "", id="2231-parts-of-both-kinds"),
         pytest.param("attachment; filename=\udcff.txt", "?.txt", id="no-utf-8"),
         pytest.param(f"attachment; filename={'ü' * 200}", "ü" * 127, id="cut-at-a-character"),
         pytest.param(f"a; filename=a; x={'y' * 4_079}", "a", id="4-kib"),
-        pytest.param(f"a; filename=a{';' * 31}", "a", id="32-semicolons"),
-        pytest.param(f"a; filename=a{';' * 32}", "", id="33-semicolons"),
         pytest.param(f"a; filename=a; x={'y' * 4_080}", "", id="longer-than-4-kib"),
     ],
 )
