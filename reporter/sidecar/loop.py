@@ -245,7 +245,9 @@ class Loop:
         stopped = self._stop.requested_at
         if stopped is None:
             return False
-        calm = self._pod_wakes_us or self._history.away
+        history = self._history
+        # Thousands may have waited for the API to come back.
+        calm = self._pod_wakes_us or history.away or (history.returned or 0.0) >= stopped
         due = max(self._asked_at + (CALM_STEP if calm else POLL_STEP), stopped)
         if self._pod_wakes_us:
             due = max(due, stopped + POLL_STEP)

@@ -33,6 +33,23 @@ def test_the_pod_is_asked_for_at_a_steady_pace_after_sigterm(watched: bool, paus
     assert all(pause - 0.001 <= each <= 2 * pause for each in pauses[:-1]), pauses
 
 
+def test_after_an_outage_that_lasted_beyond_sigterm_the_pod_is_asked_for_calmly() -> None:
+    """Every half second, though no watch tells: thousands may have waited for the API."""
+    world = World(watched=False)
+    world.at(9.0, world.away)
+    world.at(10.0, world.sigterm)
+    world.at(12.0, lambda: world.away(False))
+    world.at(20.2, lambda: world.end(1))
+
+    assert LoopOutcome.FINAL == world.run()
+    at, row, final = world.history[-1]
+    assert ("X", True) == (row, final)
+    assert 20.2 <= at <= 20.8
+    asked = [at for at in world.pod_asked if at >= 13.0]
+    assert len(asked) >= 10
+    assert all(later - earlier >= 0.49 for earlier, later in itertools.pairwise(asked[:-1]))
+
+
 @pytest.mark.parametrize(("form", "until"), [("native", 38.0), ("classic", 12.0)])
 def test_sigterm_alone_is_revisable_after_two_seconds(form: str, until: float) -> None:
     """The native form looks on until 2 s before the kill, and asks no more than once a second."""
