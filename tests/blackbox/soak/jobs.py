@@ -375,7 +375,9 @@ class Jobs:
             return
         asked = self._audit.requests_of(name)
         conflicts = sum(n for what, n in asked.items() if what.endswith(" 409"))
-        if attempt.downs:
+        # A Pod that says nothing new may have been disturbed since.
+        disturbed = {*attempt.downs, *((each.began, each.ended) for each in faults)}
+        if disturbed:
             # Refused ones have a pace of their own.
             asked = Counter({what: n for what, n in asked.items() if what[-3:] in {"200", "201"}})
         further = max(0, len({each.reason for each in own}) - 2)
@@ -383,7 +385,7 @@ class Jobs:
         budget = REQUESTS + REQUESTS_FURTHER * further + REQUESTS_CONFLICT * conflicts
         # What was answered and then cut off is asked again, and counts twice.
         cut = sum(each.kind == "cut" for each in faults)
-        budget += REQUESTS_FAULT * (len(attempt.downs) + cut)
+        budget += REQUESTS_FAULT * (len(disturbed) + cut)
         if any(life.progress == "good" for life in plan.lives):
             budget += progress
         stopping = LAST_LOOK_SECONDS * sum(hit.kind == "term" for hit in self._hits[name])
