@@ -29,7 +29,7 @@ class UploadOutcome(StrEnum):
     BUSY = "busy"  # no slot was free
     ENCODED = "encoded"  # it has a Content-Encoding
     TOO_LARGE = "too large"
-    UNAVAILABLE = "unavailable"  # the store cannot be written at present
+    UNAVAILABLE = "unavailable"  # the store cannot be written at present, or is too busy
     NO_ROOM = "no room"  # it would use the reserve of the disk
     STALLED = "stalled"
     CUT = "cut"

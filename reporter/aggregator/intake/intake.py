@@ -1,8 +1,8 @@
-"""One upload, from its head to its answer; and all that are on their way.
+"""One upload, from its head to its conclusion; and all that are on their way.
 
-The order is the promise: the blob is on the disk, then the row, then the answer. So what was
-answered survives a kill and a loss of power, and what was not leaves nothing that a restart does
-not remove. No HTTP in here.
+The order is the promise: the blob is on the disk, then the row, then the conclusion, from which
+`WorkerApp` makes the answer. So what was answered survives a kill and a loss of power, and what was
+not leaves nothing that a restart does not remove.
 """
 
 import contextlib
@@ -271,6 +271,8 @@ def _ended_by(error: Exception) -> UploadConclusion:
             return error.ended
         case InvalidPayload() | BadArchive():
             return UploadConclusion(UploadOutcome.REFUSED, str(error))
+        case StoreBusy():
+            return UploadConclusion(UploadOutcome.UNAVAILABLE, "the store is busy, try again")
         case StoreFull():
             return UploadConclusion(UploadOutcome.DISK_FULL, "no space left")
         case OSError() if error.errno in (errno.ENOSPC, errno.EDQUOT):
