@@ -96,7 +96,7 @@ class Control:
             if self._store.phase is Phase.RUNNING:
                 await self._resume()
                 if self._launcher is None:
-                    await self._launch()
+                    await self._start_clocks()
                 await self._sweep()
                 if self._upload is not None:
                     await self._upload.foresee(self._store)
@@ -135,7 +135,7 @@ class Control:
             self._told_alive = now
         self._looked = now
 
-    async def _launch(self) -> None:
+    async def _start_clocks(self) -> None:
         """Start the clocks of the first group of plugins that is not through.
 
         Without a launcher a group counts as launched when the ones before it are through.

@@ -182,7 +182,7 @@ class Service:
             asyncio.create_task(Judging(context).run()),
         )
         if launcher is not None:
-            lasting += (asyncio.create_task(_launch(launcher, control, authority)),)
+            lasting += (asyncio.create_task(_run_launcher(launcher, control, authority)),)
         tasks += (*lasting, asyncio.create_task(control.stay_alive()))
         annotator = None if context.api is None else Annotator(context, context.api)
         if annotator is not None:
@@ -353,7 +353,7 @@ def _launcher(context: Context, intake: Intake, authority: Authority) -> Launche
     )
 
 
-async def _launch(launcher: Launcher, control: Control, authority: Authority) -> None:
+async def _run_launcher(launcher: Launcher, control: Control, authority: Authority) -> None:
     await launcher.run()
     control.changed.set()  # the run may close now
     await asyncio.to_thread(authority.forget_key)

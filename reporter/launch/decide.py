@@ -1,7 +1,8 @@
 """What the launcher does next: a function of the plan, what is stored, and what is seen.
 
 Level-based: each decision is made from the present alone, so that an event that was lost, came
-twice or late, and a restart, make no difference. `Memory` only has since when something stands.
+twice or late, and a restart, make no difference. `Memory` has what the present does not show: since
+when something stands, the UIDs of our Jobs, how a Pod that is gone had ended.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,7 +1,8 @@
 """The Job of an entry, and the Secret with the certificate by which its Pod reports.
 
-The Pod is the definition's own with what `_Template` adds and sets: labels, images, a container,
-volumes, variables, restartPolicy, the grace period.
+The Pod is the definition's own with what `_Template` adds and sets: labels, annotations, images,
+pull secrets, the account, affinity, tolerations, dnsPolicy, a container, volumes, variables,
+restartPolicy, the grace period.
 """
 
 import base64

@@ -120,9 +120,10 @@ class Findings:
 class Decision:
     """What to do now, in this order: fail, start, adopt, take logs, delete, begin, create.
 
-    `create` are the entries whose Jobs (and before them Secrets) are to be made, in order; `adopt`
-    those whose Job is there and ours, so that only the launch is to be stored. `begin`: store that
-    launching has begun, and decide again. `start` tells when a plugin's container began. `delete`
+    `create` are the entries whose Jobs (and before them Secrets) are to be made, in order. Each is
+    stored as launched by `adopt` alone, once its Job is seen, whichever process has made that.
+    `begin` takes three looks: the first marks the run's ConfigMap, the next stores that launching
+    has begun, the third creates. `start` tells when a plugin's container began. `delete`
     are names of Jobs, `delete_secrets` of Secrets. `pods` is what each Pod does. `next_look`: when
     time alone changes something. `through`: nothing of the plugins is left but `stays`, with the
     reasons by kind and name.

@@ -1,6 +1,6 @@
 """The names, labels and annotations of a run's objects, and whom its certificates stand for.
 
-They are a function of the plan alone. So a launcher that was killed between two requests finds what
+Names are a function of the plan alone. So a launcher that was killed between two requests finds what
 it has made, and makes nothing twice.
 """
 

@@ -14,7 +14,7 @@ from reporter.launch.job import secret_names
 from reporter.launch.manifest import Values, filled
 from reporter.run import names
 from reporter.run.plan import Key, plan_document
-from reporter.run.spec import launch_document
+from reporter.run.spec import encode_launch
 from reporter.runctl.pod_security import pod_security
 from reporter.runctl.spec import RunSpec, plugin_account, status_name
 
@@ -101,10 +101,9 @@ def _backoff_limit(spec: RunSpec) -> int:
 
 
 def _plan(spec: RunSpec) -> dict[str, str]:
-    launch = launch_document(spec.launch)
     data = {
         "plan.json": json.dumps(plan_document(spec.plan), indent=1),
-        "launch.json": json.dumps(launch, indent=1, ensure_ascii=False),
+        "launch.json": encode_launch(spec.launch),
     }
     for plugin, keys in spec.launch.config_keys.items():
         config = spec.launch.definition(plugin).config

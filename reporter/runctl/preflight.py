@@ -1,4 +1,7 @@
-"""What speaks against a run, asked of the API server before anything exists.
+"""What speaks against a run, asked of the API server before it exists.
+
+Of a namespace that is made for the run only what is outside of it can be asked before it is there:
+it is created first, and removed again if anything speaks against the run.
 
 Every object, and of each plugin a Pod and what will make it, is created as a dry run: that names
 missing rights (also those that cannot be granted on), admission policies, quotas, Pod Security and

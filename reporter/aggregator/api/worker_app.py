@@ -29,6 +29,7 @@ _BUSY: Final = (*_SOON, ("Result-Busy", "true"))
 _ANSWERS: Final[dict[UploadOutcome, tuple[int, str, tuple[tuple[str, str], ...]]]] = {
     UploadOutcome.ACCEPTED: (200, "", ()),
     UploadOutcome.DUPLICATE: (409, "{subject} already received", ()),
+    # Or, which a worker that is being deleted need not know, only its key is (`Uploads.closed`).
     UploadOutcome.CLOSED: (410, "run is closed; {subject} not accepted", ()),
     UploadOutcome.LEFT: (400, "{subject}: its sender has left", ()),  # nobody reads it
     UploadOutcome.BUSY: (503, "{subject}: no upload slot free, try again", _BUSY),
@@ -68,6 +69,8 @@ class WorkerApp:
         else:
             route, answer = target.route, await self._serve(request, target, began)
             if route is Route.RESULTS:
+                # Most refusals come before the body is read, and a connection that is kept would
+                # have to take all of it before its next request.
                 answer = answer.closing()
         received = request.content.total_bytes
         self._metrics.request(route, answer.status, self._clock() - began, received)

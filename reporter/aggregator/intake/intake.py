@@ -120,20 +120,19 @@ class Intake:
         held = total = checked = 0
         try:
             late = partial(self.uploads.late, key, upload)
-            with sender.sending(late, waited=upload.waited) as chunks:
-                async for chunk in chunks:
-                    if held >= PIECE or len(pieces) >= MOST_PIECES:
-                        await self._threads.disk(body.write, pieces)
-                        pieces, held = [], 0
-                        if total >= checked + _CHECK_BYTES:
-                            checked = total
-                            await self._threads.disk(self._context.layout.check_room, 0)
-                    pieces.append(chunk)
-                    held += len(chunk)
-                    total += len(chunk)
-                    if total > self._settings.max_result_bytes:
-                        await self._threads.disk(body.write, pieces)
-                        raise self._too_large()
+            async for chunk in sender.sending(late, waited=upload.waited):
+                if held >= PIECE or len(pieces) >= MOST_PIECES:
+                    await self._threads.disk(body.write, pieces)
+                    pieces, held = [], 0
+                    if total >= checked + _CHECK_BYTES:
+                        checked = total
+                        await self._threads.disk(self._context.layout.check_room, 0)
+                pieces.append(chunk)
+                held += len(chunk)
+                total += len(chunk)
+                if total > self._settings.max_result_bytes:
+                    await self._threads.disk(body.write, pieces)
+                    raise self._too_large()
         except BaseException as error:
             if not isinstance(error, _FAILURES):
                 await self._threads.disk(body.discard)
