@@ -8,8 +8,8 @@ the key.
 from collections.abc import Mapping
 from typing import Any, Final
 
+from reporter.common.manifest import filled
 from reporter.common.objects import Object, section
-from reporter.launch.manifest import filled
 from reporter.run.definition import RESERVED, RESERVED_VOLUMES
 
 SIDECAR, WORKER = RESERVED

@@ -12,8 +12,8 @@ from typing import Final
 
 from reporter.common.text import go_duration
 from reporter.launch.cleanup import END, STATE_LOST, clean_up
-from reporter.launch.seen import LATE, MINUTE, Row, SeenPod, Situation
-from reporter.launch.situation import Track, situation
+from reporter.launch.seen import LATE, SeenPod
+from reporter.launch.situation import MINUTE, Row, Situation, Track, situation
 from reporter.launch.world import Decision, Findings, Memory, Present, Run, World
 from reporter.run.entry import RETURN_GRACE, Entry, State
 from reporter.run.names import entry_name

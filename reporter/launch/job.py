@@ -10,10 +10,10 @@ import posixpath
 from copy import deepcopy
 from typing import Any, Final
 
+from reporter.common.manifest import filled
 from reporter.common.objects import Object, items, number, section, text
 from reporter.launch import added_container
 from reporter.launch.added_container import CONFIG, variables
-from reporter.launch.manifest import filled
 from reporter.run import names
 from reporter.run.definition import Definition, full_image
 from reporter.run.names import ANY_NODE

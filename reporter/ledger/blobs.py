@@ -1,7 +1,8 @@
 """Bodies on their way to the disk, and those that are kept: one blob for each upload.
 
-Nobody else knows where they are, but for `local_file`. A blob's name begins with its SHA-256, for people; what follows
-makes it one of its own, also where the same bytes are sent twice. Everything here blocks.
+Nobody else knows where they are, but for `local_file`. A blob's name begins with its SHA-256, for
+people; what follows makes it one of its own, also where the same bytes are sent twice. Everything
+here blocks.
 """
 
 import contextlib

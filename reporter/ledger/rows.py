@@ -257,8 +257,7 @@ class Rows:
             self._connection.execute("ROLLBACK")
 
     def _catch_up(self) -> None:
-        """Read the rows that the copy lacks: all at the start, and later those of a commit that only
-        seemed to fail."""
+        """Read the rows that the copy lacks: at the start all there are."""
         row = self._connection.execute(
             "SELECT revision, doc FROM run WHERE run = ?", (self._plan.run,)
         ).fetchone()

@@ -1,7 +1,7 @@
 """The names, labels and annotations of a run's objects, and whom its certificates stand for.
 
-Names are a function of the plan alone. So a launcher that was killed between two requests finds what
-it has made, and makes nothing twice.
+Names are a function of the plan alone. So a launcher that was killed between two requests finds
+what it has made, and makes nothing twice.
 """
 
 import hashlib

@@ -21,7 +21,7 @@ from reporter.launch.job import job
 from reporter.run.names import RUN_LABEL
 from reporter.run.spec import RunLocation
 from reporter.runctl.cluster_run import is_gone
-from reporter.runctl.objects import objects, without_namespace
+from reporter.runctl.objects import own_namespace, without_namespace
 from reporter.runctl.spec import OWN_NAMESPACE, RunSpec, display_name, namespace_of
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def check_unstarted(api: "KubeApi", spec: RunSpec) -> list[str]:
     """
     if not spec.create_namespace:
         return check(api, spec).problems
-    trouble, free = _check_namespace(api, objects(spec)[0])
+    trouble, free = _check_namespace(api, own_namespace(spec))
     found = check(api, spec, in_namespace=False, nothing_there=free)
     return [*filter(None, [trouble]), *found.problems]
 
@@ -137,8 +137,7 @@ def _pods(spec: RunSpec, made: Sequence[Object]) -> Iterator[tuple[str, Object, 
     for each in made:
         if text(each, "kind") == "Job":
             yield "the aggregator", _pod_of(each, own), None
-    url = f"https://{spec.run}.{spec.namespace}.svc:8080"
-    where = RunLocation(spec.run, spec.namespace, None, url)
+    where = RunLocation(spec.run, spec.namespace, None, f"https://{spec.worker_address}")
     for at, plugin in enumerate(spec.plan.plugins):
         timeout = spec.plan.timeout_of(plugin.name)
         one = job(where, spec.launch, plugin, plugin.keys[0], index=at, timeout=timeout)
