@@ -5,7 +5,9 @@ from typing import Final
 
 from aiohttp import web
 
+from reporter.aggregator.api.headers import declared_digest, filename_of
 from reporter.aggregator.api.progress import ProgressUpdates
+from reporter.aggregator.api.target import Route, Target, parse_target
 from reporter.aggregator.context import Context
 from reporter.aggregator.intake import Intake
 from reporter.aggregator.server import answers
@@ -15,8 +17,7 @@ from reporter.aggregator.server.connection import Connection
 from reporter.common.defaults import ADAPTER_RESULT
 from reporter.run.names import Identity, identity_of
 from reporter.run.state import Phase
-from reporter.run.target import Route, Target, parse_target
-from reporter.run.upload import Meta, UploadOutcome, declared_digest, filename_of
+from reporter.run.upload import Meta, UploadOutcome
 
 FEATURES = "heartbeat, outcome, digest, progress-id"
 _METHODS = {Route.RESULTS: "PUT", Route.PROGRESS: "POST", Route.HEARTBEAT: "GET"}
