@@ -30,7 +30,6 @@ _BUSY: Final = (*_SOON, ("Result-Busy", "true"))
 _ANSWERS: Final[dict[UploadOutcome, tuple[int, str, tuple[tuple[str, str], ...]]]] = {
     UploadOutcome.ACCEPTED: (200, "", ()),
     UploadOutcome.DUPLICATE: (409, "{subject} already received", ()),
-    # Or, which a worker that is being deleted need not know, only its key is (`Uploads.closed`).
     UploadOutcome.CLOSED: (410, "run is closed; {subject} not accepted", ()),
     UploadOutcome.LEFT: (400, "{subject}: its sender has left", ()),  # nobody reads it
     UploadOutcome.BUSY: (503, "{subject}: no upload slot free, try again", _BUSY),
@@ -44,6 +43,7 @@ _ANSWERS: Final[dict[UploadOutcome, tuple[int, str, tuple[tuple[str, str], ...]]
     UploadOutcome.DISK_FULL: (507, "error handling {subject}: {reason}", ()),
     UploadOutcome.UNWRITTEN: (500, "error handling {subject}: {reason}", ()),
 }
+_REMOVED: Final = "the plugin's Job is being deleted; {subject} not accepted"
 
 
 class WorkerApp:
@@ -101,6 +101,8 @@ class WorkerApp:
         body = Body(request, heard)
         ended = await self._intake.take(key, _meta(request, identity.serial), body)
         status, words, headers = _ANSWERS[ended.outcome]
+        if ended.outcome is UploadOutcome.CLOSED and self._store.phase is Phase.RUNNING:
+            words = _REMOVED
         line = words.format(subject=subject, reason=ended.reason)
         return answers.text(status, line, (*headers, *answers.result_digest(ended.digest)))
 
