@@ -33,7 +33,7 @@ from reporter.ledger import lifecycle
 from reporter.ledger.database import Connect
 from reporter.ledger.errors import StoreError
 from reporter.ledger.lifecycle import Run
-from reporter.ledger.rows import Batch, Commit, clean
+from reporter.ledger.rows import Batch, Commit, storable
 from reporter.ledger.view import View
 from reporter.ledger.writer import Writer
 from reporter.run import entry as rules
@@ -144,7 +144,7 @@ class Store:
         Of rivals the first wins, by rank. `ACCEPTED` and `DUPLICATE` survive power loss.
         """
         self.entry(key)
-        record = clean(record)
+        record = storable(record)
 
         def rule(run: Run, entry: Entry) -> tuple[Entry, Received]:
             new, outcome = rules.receive(entry, record, closed=not run.running)
@@ -183,7 +183,7 @@ class Store:
 
         A key outside the plan is `IGNORED`. On disk when this returns.
         """
-        return (await self.mark_all_failed({key: clean(failure)}))[key]
+        return (await self.mark_all_failed({key: storable(failure)}))[key]
 
     async def mark_all_failed(self, failures: Mapping[Key, Failure]) -> Mapping[Key, Marked]:
         """Do `mark_failed` for many keys in one step: all of it lasts, or nothing does."""

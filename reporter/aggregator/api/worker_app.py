@@ -15,7 +15,7 @@ from reporter.aggregator.server.answers import Answer
 from reporter.aggregator.server.body import Body
 from reporter.aggregator.server.connection import Connection
 from reporter.common.defaults import ADAPTER_RESULT
-from reporter.run.names import Identity, identity_of
+from reporter.run.identity import Identity, identity_of
 from reporter.run.state import Phase
 from reporter.run.upload import Meta, UploadOutcome
 

@@ -149,7 +149,7 @@ class Intake:
                 if incoming.unread:
                     await self._threads.read(incoming.read)
                 await self._threads.disk(self._blobs.keep, incoming.body)
-            return await self._commit(key, incoming.record(self._now()))
+            return await self._store_row(key, incoming.record(self._now()))
         except _FAILURES as error:
             return await self._fail(key, incoming, _ended_by(error))
 
@@ -158,7 +158,7 @@ class Intake:
         if not incoming.archive and not incoming.unread:
             self._blobs.keep(incoming.body)
 
-    async def _commit(self, key: Key, record: Record) -> UploadConclusion:
+    async def _store_row(self, key: Key, record: Record) -> UploadConclusion:
         self._step("commit")
         try:
             received = await self._store.record_result(key, record)
