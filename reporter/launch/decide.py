@@ -14,7 +14,7 @@ from reporter.common.text import go_duration
 from reporter.launch.cleanup import END, STATE_LOST, clean_up
 from reporter.launch.seen import LATE, SeenPod
 from reporter.launch.situation import MINUTE, Row, Situation, Track, situation
-from reporter.launch.world import Decision, Findings, Memory, Present, Run, World
+from reporter.launch.world import Decision, Findings, LaunchedRun, Memory, Present, World
 from reporter.run.entry import RETURN_GRACE, Entry, State
 from reporter.run.names import entry_name
 from reporter.run.plan import GLOBAL, Key
@@ -35,7 +35,7 @@ _LOST: Final = (
 
 
 def decide(
-    run: Run,
+    run: LaunchedRun,
     entries: Mapping[Key, Entry],
     world: World,
     memory: Memory,

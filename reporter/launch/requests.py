@@ -33,7 +33,7 @@ from reporter.kube.api import WARN, KubeApi
 from reporter.launch.job import certificate_holder, job, secret
 from reporter.launch.mirror import Mirror
 from reporter.launch.seen import SeenJob, owner_of, read_job
-from reporter.launch.world import Denial, Run
+from reporter.launch.world import Denial, LaunchedRun
 from reporter.pki.issuing import CertificateError, Pair
 from reporter.run.clock import RunClock
 from reporter.run.names import STARTED_BY, entry_name
@@ -125,7 +125,7 @@ class Requests:
     def __init__(
         self,
         kube: Kube,
-        run: Run,
+        run: LaunchedRun,
         place: RunLocation,
         secrets: Secrets,
         jobs: Mirror[SeenJob],

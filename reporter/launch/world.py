@@ -18,7 +18,7 @@ from reporter.run.state import PodState
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class LaunchedRun:
     """What is launched. `owner` is the UID of the run's ConfigMap, which owns what is made."""
 
     plan: Plan
@@ -85,7 +85,7 @@ class Memory:
 class Present:
     """What a decision is made from; `entries` has every key of the plan, `jobs` this run's."""
 
-    run: Run
+    run: LaunchedRun
     entries: Mapping[Key, Entry]
     jobs: Mapping[Key, SeenJob]
     world: World

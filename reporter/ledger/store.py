@@ -34,7 +34,7 @@ from reporter.ledger.database import Connect
 from reporter.ledger.errors import StoreError
 from reporter.ledger.lifecycle import Run
 from reporter.ledger.rows import Batch, Commit, storable
-from reporter.ledger.view import View
+from reporter.ledger.view import ShownRun
 from reporter.ledger.writer import Writer
 from reporter.run import entry as rules
 from reporter.run.clock import RunClock
@@ -84,7 +84,7 @@ class Store:
     writes behind, `room` the memory for progress in bytes; `connect` opens the database.
     """
 
-    _view: View
+    _view: ShownRun
 
     def __init__(
         self,
@@ -117,7 +117,7 @@ class Store:
         run = Run(started_at=now, alive_at=now, alive_wall=self._now.wall())
         plan, armed, commit = await self._writer.open(plan, run)
         self._now.resume(commit.run.alive_at, commit.run.alive_wall)
-        self._view = View(plan, commit.run, armed, self._now, self._room)
+        self._view = ShownRun(plan, commit.run, armed, self._now, self._room)
         self._view.apply(commit)
         self._trouble, self._alive = None, None
         self._wanted, self._writing = asyncio.Event(), asyncio.Lock()
