@@ -41,7 +41,7 @@ class Control:
 
     `uploads` are those that are here, `workers` is what they come by. With a `launcher` the run
     closes at the earliest when that has removed what it launched; without, clocks begin with the
-    group's turn. `upload` uploads the tarball, where that is asked for.
+    group's turn. `tar_upload` uploads the tarball, where that is asked for.
     """
 
     def __init__(
@@ -52,12 +52,12 @@ class Control:
         workers: Listener,
         *,
         launcher: Launcher | None = None,
-        upload: TarballUploader | None = None,
+        tar_upload: TarballUploader | None = None,
     ) -> None:
         self._context, self._store = context, context.store
         self._clock, self._now, self._log = context.clock, context.now, context.log
         self._finish, self._uploads = finish, uploads
-        self._launcher, self._upload = launcher, upload
+        self._launcher, self._tar_upload = launcher, tar_upload
         self._silence = Silence(self._store, context.rhythm, lambda: workers.full_seconds)
         self._entry_log = EntryLog(self._store.snapshot(), self._store.changes, self._clock)
         self._rate_limited = RateLimitedLog()
@@ -96,10 +96,10 @@ class Control:
             if self._store.phase is Phase.RUNNING:
                 await self._resume()
                 if self._launcher is None:
-                    await self._launch()
+                    await self._start_clocks()
                 await self._sweep()
-                if self._upload is not None:
-                    await self._upload.foresee(self._store)
+                if self._tar_upload is not None:
+                    await self._tar_upload.foresee(self._store)
             await self.tell()
             await self._conclude()
         except StoreError as error:
@@ -135,7 +135,7 @@ class Control:
             self._told_alive = now
         self._looked = now
 
-    async def _launch(self) -> None:
+    async def _start_clocks(self) -> None:
         """Start the clocks of the first group of plugins that is not through.
 
         Without a launcher a group counts as launched when the ones before it are through.
@@ -188,7 +188,7 @@ class Control:
             tar is not None
             and self._store.phase is Phase.POST_PROCESSING
             # Without one: a process that had an upload was killed meanwhile.
-            and (self._upload is None or await self._upload.over(self._store))
+            and (self._tar_upload is None or await self._tar_upload.over(self._store))
         ):
             await self._close(tar)
 
@@ -207,10 +207,10 @@ class Control:
                 self._put_off(str(error))
         if self._tar is None:
             await self._explain()
-        elif self._upload is None:
+        elif self._tar_upload is None:
             await self._close(self._tar)
         else:
-            await self._upload.begin(self._store, self._tar)
+            await self._tar_upload.begin(self._store, self._tar)
 
     async def _close(self, tar: Tar) -> None:
         snapshot = await self._store.advance_run(Phase.CLOSED, tar=tar)
@@ -240,8 +240,8 @@ class Control:
         why, at = self._failure
         since = await self._store.packing_failed(why, at=at)
         if at - since >= self._context.settings.package_give_up_seconds:
-            if self._upload is not None:
-                await self._upload.drop(self._store)
+            if self._tar_upload is not None:
+                await self._tar_upload.drop(self._store)
             await self._store.advance_run(Phase.CLOSED, error=why)
             self._log.error(
                 "Packing given up: fix the cause, then start with --package-again",

@@ -134,21 +134,21 @@ class Service:
         host, port = await self._listen(parts, status_listener(context, gate))
         self._log.info("Status listener ready", host=host, port=port)
         context.layout.prepare()
-        known, upload = context.layout.database.exists(), _upload(context)
-        if upload is not None:
-            parts.callback(upload.stop)
+        known, tar_upload = context.layout.database.exists(), _tar_upload(context)
+        if tar_upload is not None:
+            parts.callback(tar_upload.stop)
             if not known:  # nothing has begun yet
                 lasting_at_most = longest(context.plan, context.launch)
-                await asyncio.to_thread(upload.check, context.wall(), lasting_at_most)
-        await self._open(parts, upload)
+                await asyncio.to_thread(tar_upload.check, context.wall(), lasting_at_most)
+        await self._open(parts, tar_upload)
         # They end when the intake has, which gives up a tarball in the making.
         parts.push_async_callback(self._ended, tasks)
         intake = Intake(context)
         finish = _finish(context, intake, self._run_log)
         parts.push_async_callback(intake.close)
         parts.callback(finish.stop)
-        if upload is not None:
-            parts.callback(upload.stop)
+        if tar_upload is not None:
+            parts.callback(tar_upload.stop)
         await self._recover(intake, known=known)
         # A plan of many nodes has as many keys to be made and files to be written.
         authority = await asyncio.to_thread(authority_of, context)
@@ -174,7 +174,7 @@ class Service:
             connections=context.connections,
         )
         control = self._control = Control(
-            context, finish, intake.uploads, workers, launcher=launcher, upload=upload
+            context, finish, intake.uploads, workers, launcher=launcher, tar_upload=tar_upload
         )
         lasting: Lasting = (
             asyncio.create_task(self._watch(health, workers, control, authority)),
@@ -182,7 +182,7 @@ class Service:
             asyncio.create_task(Judging(context).run()),
         )
         if launcher is not None:
-            lasting += (asyncio.create_task(_launch(launcher, control, authority)),)
+            lasting += (asyncio.create_task(_run_launcher(launcher, control, authority)),)
         tasks += (*lasting, asyncio.create_task(control.stay_alive()))
         annotator = None if context.api is None else Annotator(context, context.api)
         if annotator is not None:
@@ -194,7 +194,7 @@ class Service:
             lasting += (finished,)
         return lasting
 
-    async def _open(self, parts: AsyncExitStack, upload: TarballUploader | None) -> None:
+    async def _open(self, parts: AsyncExitStack, tar_upload: TarballUploader | None) -> None:
         """Open the run, and take up what is to become of its tarball."""
         context, store, layout = self._context, self._context.store, self._context.layout
         parts.push_async_callback(store.close)
@@ -205,8 +205,8 @@ class Service:
             await asyncio.to_thread(keep_launch, context.launch, layout.launch)
         if self._package_again and await store.package_again():
             self._log.info("Packing the run again")
-        if upload is not None:
-            await upload.resume(store, longest(context.plan, context.launch))
+        if tar_upload is not None:
+            await tar_upload.resume(store, longest(context.plan, context.launch))
         elif store.snapshot().upload is not None:
             # Here, because most runs upload nothing.
             from reporter.aggregator.tarball.upload import give_up_unwanted
@@ -289,7 +289,7 @@ def _differing(settings: Settings) -> dict[str, str]:
     return {name: value for name, value in settings.in_force() if value != defaults[name]}
 
 
-def _upload(context: Context) -> TarballUploader | None:
+def _tar_upload(context: Context) -> TarballUploader | None:
     """Make what uploads the tarball, if that is asked for."""
     settings = context.settings
     if not settings.upload_url_file:
@@ -353,7 +353,7 @@ def _launcher(context: Context, intake: Intake, authority: Authority) -> Launche
     )
 
 
-async def _launch(launcher: Launcher, control: Control, authority: Authority) -> None:
+async def _run_launcher(launcher: Launcher, control: Control, authority: Authority) -> None:
     await launcher.run()
     control.changed.set()  # the run may close now
     await asyncio.to_thread(authority.forget_key)

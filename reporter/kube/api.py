@@ -2,9 +2,9 @@
 
 Objects go in and out as plain dicts; every failure is a domain error of `errors.py`. There are no
 retries here but one: a 401 is tried again with a token read anew. Rights needed by the sidecar:
-`jobs/status: get, patch`, `pods: get, watch`, `events: create`; by the aggregator: `pods: list,
-patch`; by people who ask what became of a Job: `jobs: get, list, watch`, `pods: list`,
-`events: list`, `pods/log: get`.
+`jobs/status: get, patch`, `pods: get, watch`, `events: create`; by an aggregator that launches
+plugins: those of `runctl/manifests/run.yaml`, by any other `pods: patch`; by people who ask what
+became of a Job: `jobs: get, list, watch`, `pods: list`, `events: list`, `pods/log: get`.
 """
 
 import os

@@ -1,14 +1,15 @@
 """What the containers that are added to a Pod have in common: what they mount, and their user.
 
 Keys and tokens are files of such a container alone: in the environment or in a shared volume the
-plugin could read them.
+plugin could read them. Under the contract `link` no container is added, and the plugin's own has
+the key.
 """
 
 from collections.abc import Mapping
 from typing import Any, Final
 
+from reporter.common.manifest import filled
 from reporter.common.objects import Object, section
-from reporter.launch.manifest import filled
 from reporter.run.definition import RESERVED, RESERVED_VOLUMES
 
 SIDECAR, WORKER = RESERVED

@@ -1,7 +1,8 @@
 """What the launcher does next: a function of the plan, what is stored, and what is seen.
 
 Level-based: each decision is made from the present alone, so that an event that was lost, came
-twice or late, and a restart, make no difference. `Memory` only has since when something stands.
+twice or late, and a restart, make no difference. `Memory` has what the present does not show: since
+when something stands, the UIDs of our Jobs, how a Pod that is gone had ended.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,9 +12,9 @@ from typing import Final
 
 from reporter.common.text import go_duration
 from reporter.launch.cleanup import END, STATE_LOST, clean_up
-from reporter.launch.seen import LATE, MINUTE, Row, SeenPod, Situation
-from reporter.launch.situation import Track, situation
-from reporter.launch.world import Decision, Findings, Memory, Present, Run, World
+from reporter.launch.seen import LATE, SeenPod
+from reporter.launch.situation import MINUTE, Row, Situation, Track, situation
+from reporter.launch.world import Decision, Findings, LaunchedRun, Memory, Present, World
 from reporter.run.entry import RETURN_GRACE, Entry, State
 from reporter.run.names import entry_name
 from reporter.run.plan import GLOBAL, Key
@@ -34,7 +35,7 @@ _LOST: Final = (
 
 
 def decide(
-    run: Run,
+    run: LaunchedRun,
     entries: Mapping[Key, Entry],
     world: World,
     memory: Memory,

@@ -1,7 +1,8 @@
 """The Job of an entry, and the Secret with the certificate by which its Pod reports.
 
-The Pod is the definition's own with what `_Template` adds and sets: labels, images, a container,
-volumes, variables, restartPolicy, the grace period.
+The Pod is the definition's own with what `_Template` adds and sets: labels, annotations, images,
+pull secrets, the account, affinity, tolerations, dnsPolicy, a container, volumes, variables,
+restartPolicy, the grace period.
 """
 
 import base64
@@ -9,13 +10,13 @@ import posixpath
 from copy import deepcopy
 from typing import Any, Final
 
+from reporter.common.manifest import filled
 from reporter.common.objects import Object, items, number, section, text
 from reporter.launch import added_container
 from reporter.launch.added_container import CONFIG, variables
-from reporter.launch.manifest import filled
 from reporter.run import names
 from reporter.run.definition import Definition, full_image
-from reporter.run.names import ANY_NODE
+from reporter.run.identity import ANY_NODE
 from reporter.run.nodes import affinity
 from reporter.run.plan import GLOBAL, Key, Plan, Plugin
 from reporter.run.spec import Launch, RunLocation
@@ -206,8 +207,8 @@ class _Template:
             volume = {"name": CONFIG, "configMap": {"name": self.place.run, "items": files}}
             _add(spec, "volumes", [volume])
 
-    def add_contract(self, job: str, secret: str, timeout: int) -> None:
-        """Add what the plugin's contract asks for; `secret` has the client's certificate."""
+    def add_contract(self, job_name: str, certificate: str, timeout: int) -> None:
+        """Add what the plugin's contract asks for; the Secret `certificate` has the client's."""
         spec, contract = self.spec, self.definition.contract
         name = plugin_container(self.definition)
         plugin: Any = next(each for each in items(spec, "containers") if text(each, "name") == name)
@@ -217,7 +218,7 @@ class _Template:
             "AGGREGATOR_SCOPE": "node" if self.node else "global",
             **added_container.certificate_files(),
         }
-        volumes = [added_container.certificates_volume(secret)]
+        volumes = [added_container.certificates_volume(certificate)]
         if contract == "link":
             _put_variables(plugin, [*variables(link), *self.node], ours_win=True)
             _add(plugin, "volumeMounts", [added_container.certificates_mount()])
@@ -237,7 +238,7 @@ class _Template:
             f"{file}.yaml",
             {
                 "image": self.launch.image,
-                "job": job,
+                "job": job_name,
                 "namespace": self.place.namespace,
                 "plugin_container": name,
                 "results_directory": directory,

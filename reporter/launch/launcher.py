@@ -28,7 +28,7 @@ from reporter.launch.logs import LogCollection, Logs
 from reporter.launch.mirror import Mirrors
 from reporter.launch.requests import READING_OWNER, Kube, Requests, Secrets
 from reporter.launch.seen import newest_pods, newest_refusals
-from reporter.launch.world import Decision, Memory, Run, World
+from reporter.launch.world import Decision, LaunchedRun, Memory, World
 from reporter.ledger import Store, StoreError
 from reporter.pki.issuing import Pair
 from reporter.run.clock import RunClock
@@ -167,7 +167,7 @@ class Launcher:
             now=self._now,
         )
         place = RunLocation(self._plan.run, self._namespace, owner, self._url)
-        run = Run(self._plan, self._launch, owner["uid"])
+        run = LaunchedRun(self._plan, self._launch, owner["uid"])
         requests = Requests(
             kube,
             run,
@@ -196,7 +196,7 @@ class Launcher:
         entries = self._store.snapshot().entries.values()
         return any(entry.record and entry.record.reason == STATE_LOST for entry in entries)
 
-    async def _go_on(self, run: Run, mirrors: Mirrors, requests: Requests) -> None:
+    async def _go_on(self, run: LaunchedRun, mirrors: Mirrors, requests: Requests) -> None:
         while not self.through:
             self._changed.clear()
             due, began = _LOOK, self._clock()
@@ -211,7 +211,7 @@ class Launcher:
                 async with asyncio.timeout(due):
                     await self._changed.wait()
 
-    async def _look(self, run: Run, mirrors: Mirrors, requests: Requests) -> float:
+    async def _look(self, run: LaunchedRun, mirrors: Mirrors, requests: Requests) -> float:
         """Look, decide and act once; return the seconds until time alone changes something."""
         for part in (*mirrors, requests):
             part.check()  # better no process than one that looks at the past, or asks in vain

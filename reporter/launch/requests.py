@@ -33,7 +33,7 @@ from reporter.kube.api import WARN, KubeApi
 from reporter.launch.job import certificate_holder, job, secret
 from reporter.launch.mirror import Mirror
 from reporter.launch.seen import SeenJob, owner_of, read_job
-from reporter.launch.world import Denial, Run
+from reporter.launch.world import Denial, LaunchedRun
 from reporter.pki.issuing import CertificateError, Pair
 from reporter.run.clock import RunClock
 from reporter.run.names import STARTED_BY, entry_name
@@ -51,6 +51,7 @@ _AGAIN = 30.0  # seconds after which what was done is done again: a watch has sh
 _CHECK = 30.0  # seconds between two looks at what Pods wait for
 _MARKING = "marking the run's ConfigMap"
 _MAKING = "making Secrets"
+_CREATING = "creating Jobs"
 _DELETING = "deleting Secrets"
 
 
@@ -124,7 +125,7 @@ class Requests:
     def __init__(
         self,
         kube: Kube,
-        run: Run,
+        run: LaunchedRun,
         place: RunLocation,
         secrets: Secrets,
         jobs: Mirror[SeenJob],
@@ -164,7 +165,7 @@ class Requests:
     def create(self, key: Key) -> None:
         """Make the entry's Job, and its Secret before, unless it is there meanwhile."""
         name = entry_name(self._run.name, key)
-        self._begin("creating Jobs", name, lambda: self._create(key, name), _AGAIN)
+        self._begin(_CREATING, name, lambda: self._create(key, name), _AGAIN)
 
     def delete(self, name: str, uid: str) -> None:
         """Delete the Job with that UID and its Pod."""
@@ -249,7 +250,7 @@ class Requests:
     async def _try(
         self, one: tuple[str, str], work: Callable[[], Coroutine[Any, Any, None]], again: float
     ) -> None:
-        if one[0] == "creating Jobs":
+        if one[0] == _CREATING:
             async with self._creating:  # only the next one waits for a slot, when it may begin
                 await asyncio.sleep(self._next_creation - self._clock())
                 await self._slots.acquire()

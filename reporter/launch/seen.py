@@ -6,7 +6,6 @@
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Final
 
 from reporter.common.objects import Object, items, moment, section, text
@@ -17,6 +16,7 @@ from reporter.jobs.job import WrittenVerdict, written_verdicts
 from reporter.jobs.job import ended as is_over
 from reporter.launch.added_container import SIDECAR, WORKER
 from reporter.launch.job import plugin_container
+from reporter.launch.situation import DELETED, SETTLE, Row, Situation, hindered
 from reporter.run.definition import Definition
 from reporter.run.names import PLUGIN_LABEL, entry_name, key_of
 from reporter.run.plan import Key
@@ -29,61 +29,12 @@ from reporter.verdict.not_starting import trouble_of
 from reporter.verdict.pod import EVICTING, Names, read_container
 from reporter.verdict.pod import read_pod as read_facts_of_pod
 
-MINUTE: Final = 60.0
-IMAGE: Final = 300.0
-SETTLE: Final = 2.0  # a verdict or an upload may be seen after the end of its Pod
 LATE: Final = 10.0  # how long the end of a container may take to be seen
-DELETED: Final = "PodDeleted"
 
 _UPLOADS: Final = {"result-file": SIDECAR, "done-file": WORKER}
 _TEXT: Final = 1024  # bytes
 _NAMED: Final = EVICTING | {"DeadlineExceeded"}
 _REFUSED: Final = "FailedCreate"
-
-
-class Row(StrEnum):
-    """What an entry is in; the clock of its failure begins anew with each."""
-
-    REFUSED = "refused"
-    STARTING = "starting"
-    SCHEDULING = "scheduling"
-    NODE = "node"  # the only node that may run it is gone or cordoned
-    IMAGE = "image"
-    SETUP = "setup"  # what waiting seldom resolves
-    RUNNING = "running"
-    UPLOADING = "uploading"  # its container has ended, ours has not
-    ENDED = "ended"
-    TAKEN_AWAY = "taken away"
-    GONE = "gone"
-    JOB_GONE = "job gone"
-
-
-_PATIENCE: Final = {Row.REFUSED: MINUTE, Row.NODE: MINUTE, Row.IMAGE: IMAGE, Row.SETUP: MINUTE}
-
-
-@dataclass(frozen=True, slots=True)
-class Situation:
-    """An entry's row with its words. It fails after `patience` seconds; None: not for that.
-
-    `reason` and `message` are shown, `text` is the failure's. `verdict` is what our sidecar said.
-    `repeated`: the kubelet only repeats that it waits, the cause was shown before.
-    """
-
-    row: Row
-    reason: str = ""
-    message: str = ""
-    text: str = ""
-    patience: float | None = None
-    cause: Cause = Cause.START_FAILED
-    verdict: str = ""
-    repeated: bool = False
-
-
-def hindered(
-    row: Row, reason: str, message: str, text: str, *, repeated: bool = False
-) -> Situation:
-    """Return what keeps a plugin's container from starting."""
-    return Situation(row, reason, message, text, _PATIENCE.get(row), repeated=repeated)
 
 
 @dataclass(frozen=True, slots=True)

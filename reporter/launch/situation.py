@@ -1,28 +1,72 @@
 """What an entry is in: from its Job, its Pod and what is remembered, to a row with its time."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
-from typing import Final
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
 
 from reporter.common.text import clean
-from reporter.launch.seen import (
-    DELETED,
-    MINUTE,
-    SETTLE,
-    Refusal,
-    Row,
-    SeenJob,
-    SeenPod,
-    Situation,
-    hindered,
-)
 from reporter.run.record import Cause
 from reporter.run.results import ResultStatus
 from reporter.verdict.facts import Terminated
 
+if TYPE_CHECKING:
+    from reporter.launch.seen import Refusal, SeenJob, SeenPod
+
+MINUTE: Final = 60.0
+IMAGE: Final = 300.0
+SETTLE: Final = 2.0  # a verdict or an upload may be seen after the end of its Pod
+DELETED: Final = "PodDeleted"
 LAST_WORDS: Final = 160  # bytes of a termination message
 
 _DEADLINE: Final = "DeadlineExceeded"
 _VERDICTS: Final = {"True": ResultStatus.PASSED, "False": ResultStatus.FAILED}
+
+
+class Row(StrEnum):
+    """What an entry is in; the clock of its failure begins anew with each."""
+
+    REFUSED = "refused"
+    STARTING = "starting"
+    SCHEDULING = "scheduling"
+    NODE = "node"  # the only node that may run it is gone or cordoned
+    IMAGE = "image"
+    SETUP = "setup"  # what waiting seldom resolves
+    RUNNING = "running"
+    UPLOADING = "uploading"  # its container has ended, ours has not
+    ENDED = "ended"
+    TAKEN_AWAY = "taken away"
+    GONE = "gone"
+    JOB_GONE = "job gone"
+
+
+_PATIENCE: Final = {Row.REFUSED: MINUTE, Row.NODE: MINUTE, Row.IMAGE: IMAGE, Row.SETUP: MINUTE}
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """An entry's row with its words. It fails after `patience` seconds; None: not for that.
+
+    `reason` and `message` are shown, `text` is the failure's. `verdict` is what our sidecar said.
+    `repeated`: the kubelet only repeats that it waits, the cause was shown before.
+    """
+
+    row: Row
+    reason: str = ""
+    message: str = ""
+    text: str = ""
+    patience: float | None = None
+    cause: Cause = Cause.START_FAILED
+    verdict: str = ""
+    repeated: bool = False
+
+
+def hindered(
+    row: Row, reason: str, message: str, text: str, *, repeated: bool = False
+) -> Situation:
+    """Return what keeps a plugin's container from starting."""
+    return Situation(row, reason, message, text, _PATIENCE.get(row), repeated=repeated)
 
 
 _OVER: Final = frozenset({Row.UPLOADING, Row.ENDED, Row.TAKEN_AWAY, Row.GONE, Row.JOB_GONE})

@@ -18,7 +18,7 @@ from reporter.run.state import PodState
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class LaunchedRun:
     """What is launched. `owner` is the UID of the run's ConfigMap, which owns what is made."""
 
     plan: Plan
@@ -85,7 +85,7 @@ class Memory:
 class Present:
     """What a decision is made from; `entries` has every key of the plan, `jobs` this run's."""
 
-    run: Run
+    run: LaunchedRun
     entries: Mapping[Key, Entry]
     jobs: Mapping[Key, SeenJob]
     world: World
@@ -120,9 +120,10 @@ class Findings:
 class Decision:
     """What to do now, in this order: fail, start, adopt, take logs, delete, begin, create.
 
-    `create` are the entries whose Jobs (and before them Secrets) are to be made, in order; `adopt`
-    those whose Job is there and ours, so that only the launch is to be stored. `begin`: store that
-    launching has begun, and decide again. `start` tells when a plugin's container began. `delete`
+    `create` are the entries whose Jobs (and before them Secrets) are to be made, in order. Each is
+    stored as launched by `adopt` alone, once its Job is seen, whichever process has made that.
+    `begin` takes three looks: the first marks the run's ConfigMap, the next stores that launching
+    has begun, the third creates. `start` tells when a plugin's container began. `delete`
     are names of Jobs, `delete_secrets` of Secrets. `pods` is what each Pod does. `next_look`: when
     time alone changes something. `through`: nothing of the plugins is left but `stays`, with the
     reasons by kind and name.

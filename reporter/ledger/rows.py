@@ -176,8 +176,8 @@ Operation = Callable[[Batch], T]
 class Rows:
     """One run in an open database, with a copy of its rows in memory.
 
-    Each transaction begins by reading what others have written since the last one, so operations
-    decide on what is there now, without asking again.
+    Each transaction begins by reading the rows that the copy lacks: those of a commit that only
+    seemed to fail. So operations decide on what is there now, without asking again.
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
@@ -219,7 +219,7 @@ class Rows:
             )
             armed = {_key(key): bool(value) for key, value in beats}
             due_at = self._next_due()
-        return self._plan, armed, self._committed(self._run, self._revision, (), due_at)
+        return self._plan, armed, self._applied(self._run, self._revision, (), due_at)
 
     def commit(self, operations: Sequence[Operation[Any]]) -> tuple[list[Any], Commit]:
         """Run operations in one transaction; return their answers, and what is new.
@@ -238,7 +238,7 @@ class Rows:
                     answers.append(not_ready)
             run, revision, changes = self._write(batch)
             due_at = self._next_due()
-        return answers, self._committed(run, revision, changes, due_at)
+        return answers, self._applied(run, revision, changes, due_at)
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -257,7 +257,7 @@ class Rows:
             self._connection.execute("ROLLBACK")
 
     def _catch_up(self) -> None:
-        """Learn what others have written since, or we, where a commit only seemed to fail."""
+        """Read the rows that the copy lacks: at the start all there are."""
         row = self._connection.execute(
             "SELECT revision, doc FROM run WHERE run = ?", (self._plan.run,)
         ).fetchone()
@@ -314,7 +314,7 @@ class Rows:
         ).fetchone()
         return None if moment is None else float(moment)
 
-    def _committed(
+    def _applied(
         self, run: Run, revision: int, changes: Collection[Change], due_at: float | None
     ) -> Commit:
         self._run, self._revision = run, revision
@@ -348,21 +348,21 @@ def _document(adapter: TypeAdapter[T], value: T) -> tuple[T, str]:
     except PydanticSerializationError:
         text = ""
     if not text or "\\u0000" in text:
-        value = clean(value)
+        value = storable(value)
         text = adapter.dump_json(value).decode()
     return value, text
 
 
-def clean(value: Any) -> Any:
+def storable(value: Any) -> Any:
     """Return it with U+FFFD for what databases refuse in texts: lone surrogates and NUL."""
     if type(value) is str:
         return _NO_TEXT.sub("\ufffd", value)
     if type(value) is tuple:
-        return tuple(map(clean, value))
+        return tuple(map(storable, value))
     if isinstance(value, dict):
-        return {clean(key): clean(each) for key, each in value.items()}
+        return {storable(key): storable(each) for key, each in value.items()}
     if is_dataclass(value) and not isinstance(value, type):
         return replace(
-            value, **{field.name: clean(getattr(value, field.name)) for field in fields(value)}
+            value, **{field.name: storable(getattr(value, field.name)) for field in fields(value)}
         )
     return value

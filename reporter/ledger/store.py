@@ -33,8 +33,8 @@ from reporter.ledger import lifecycle
 from reporter.ledger.database import Connect
 from reporter.ledger.errors import StoreError
 from reporter.ledger.lifecycle import Run
-from reporter.ledger.rows import Batch, Commit, clean
-from reporter.ledger.view import View
+from reporter.ledger.rows import Batch, Commit, storable
+from reporter.ledger.view import ShownRun
 from reporter.ledger.writer import Writer
 from reporter.run import entry as rules
 from reporter.run.clock import RunClock
@@ -84,7 +84,7 @@ class Store:
     writes behind, `room` the memory for progress in bytes; `connect` opens the database.
     """
 
-    _view: View
+    _view: ShownRun
 
     def __init__(
         self,
@@ -117,7 +117,7 @@ class Store:
         run = Run(started_at=now, alive_at=now, alive_wall=self._now.wall())
         plan, armed, commit = await self._writer.open(plan, run)
         self._now.resume(commit.run.alive_at, commit.run.alive_wall)
-        self._view = View(plan, commit.run, armed, self._now, self._room)
+        self._view = ShownRun(plan, commit.run, armed, self._now, self._room)
         self._view.apply(commit)
         self._trouble, self._alive = None, None
         self._wanted, self._writing = asyncio.Event(), asyncio.Lock()
@@ -144,7 +144,7 @@ class Store:
         Of rivals the first wins, by rank. `ACCEPTED` and `DUPLICATE` survive power loss.
         """
         self.entry(key)
-        record = clean(record)
+        record = storable(record)
 
         def rule(run: Run, entry: Entry) -> tuple[Entry, Received]:
             new, outcome = rules.receive(entry, record, closed=not run.running)
@@ -183,7 +183,7 @@ class Store:
 
         A key outside the plan is `IGNORED`. On disk when this returns.
         """
-        return (await self.mark_all_failed({key: clean(failure)}))[key]
+        return (await self.mark_all_failed({key: storable(failure)}))[key]
 
     async def mark_all_failed(self, failures: Mapping[Key, Failure]) -> Mapping[Key, Marked]:
         """Do `mark_failed` for many keys in one step: all of it lasts, or nothing does."""

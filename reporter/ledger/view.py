@@ -23,7 +23,7 @@ from reporter.run.results import Sum
 from reporter.run.state import LauncherState, PodState, Snapshot, kind_of, result_counts
 
 
-class View:
+class ShownRun:
     """A run as its transactions have told it, with the newest progress, heartbeats and Pods.
 
     `run` is what is committed. `armed` are the keys that were heard before this process started,

@@ -102,7 +102,7 @@ class Writer:
                     rows = Rows(connection)
                     self._tell(_resolve, opened, rows.open(plan, run))
                     while orders := self._next():
-                        self._commit(rows, orders)
+                        self._transact(rows, orders)
             except Exception as error:
                 self._tell(_reject, opened, database.store_error(error, self._path))
             self._tell(_resolve, stopped, None)
@@ -121,21 +121,21 @@ class Writer:
             self._orders.put(None)  # the end comes after these
         return orders
 
-    def _commit(self, rows: Rows, orders: list[_Order]) -> None:
+    def _transact(self, rows: Rows, orders: list[_Order]) -> None:
         began = time.perf_counter()
         try:
             answers, commit = rows.commit([order.operation for order in orders])
         except Exception as error:
             self._tell(self._refused, orders, database.store_error(error, self._path))
         else:
-            self._tell(self._committed, orders, answers, commit, time.perf_counter() - began)
+            self._tell(self._answer, orders, answers, commit, time.perf_counter() - began)
 
     def _tell(self, callback: Callable[..., None], *arguments: object) -> None:
         self._loop.call_soon_threadsafe(callback, *arguments)
 
     # -- on the loop again -----------------------------------------------------------------------
 
-    def _committed(
+    def _answer(
         self, orders: list[_Order], answers: list[object], commit: Commit, seconds: float
     ) -> None:
         self._on_commit(commit, seconds, len(orders))

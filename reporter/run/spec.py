@@ -77,8 +77,8 @@ class RunLocation:
     aggregator_url: str
 
 
-def launch_document(launch: Launch) -> dict[str, Any]:
-    """Write it as `read_launch` reads it.
+def encode_launch(launch: Launch) -> str:
+    """Write it as `read_launch` reads it, readable and changeable for people before it is applied.
 
     Without the files of a configuration that have a key in the ConfigMap: both together would take
     twice their room of the 1 MiB that it has.
@@ -95,12 +95,7 @@ def launch_document(launch: Launch) -> dict[str, Any]:
     }
     if not launch.snapshot:
         del document["snapshot"]
-    return document
-
-
-def encode_launch(launch: Launch) -> str:
-    """Write it as text, readable and changeable for people before it is applied."""
-    return json.dumps(launch_document(launch), indent=1, ensure_ascii=False)
+    return json.dumps(document, indent=1, ensure_ascii=False)
 
 
 def read_launch(data: bytes) -> Launch:

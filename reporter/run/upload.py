@@ -4,15 +4,10 @@ Decisions only. All times are by the run's clock.
 """
 
 import math
-import re
-import unicodedata
-from base64 import b64decode
-from binascii import Error as Base64Error
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from reporter.common.text import percent_decoded
 from reporter.errors import ReporterError
 
 FINISH: Final = 120.0
@@ -29,7 +24,7 @@ class UploadOutcome(StrEnum):
     BUSY = "busy"  # no slot was free
     ENCODED = "encoded"  # it has a Content-Encoding
     TOO_LARGE = "too large"
-    UNAVAILABLE = "unavailable"  # the store cannot be written at present
+    UNAVAILABLE = "unavailable"  # the store cannot be written at present, or is too busy
     NO_ROOM = "no room"  # it would use the reserve of the disk
     STALLED = "stalled"
     CUT = "cut"
@@ -125,27 +120,15 @@ class Upload:
         return self.began is not None and now < deadline + allowance.seconds(self.length)
 
 
-# -- what its head says ----------------------------------------------------------------------------
-
 GZIP: Final = "application/gzip"  # exactly; parameters or another spelling mean an opaque file
 DEFAULT_NAME: Final = "result"
-NAME_BYTES: Final = 255
-_HEADER_CHARS: Final = 4 * 1024  # of a Content-Disposition: its reading holds up everybody
-
-_TYPE = re.compile(r"\s*[!#$%&'*+\-.^_`|~0-9A-Za-z]+\s*(?:;|$)")
-_PARAMETER = re.compile(
-    r"""\s*(?P<name>[!#$%&'*+\-.^_`|~0-9A-Za-z]+)\s*=\s*
-        (?:"(?P<quoted>(?:[^"\\]|\\.)*)"[^;]*|(?P<plain>[^;]*))(?:;|$)""",
-    re.VERBOSE | re.DOTALL,
-)
-_ESCAPED = re.compile(r'\\(["\\])')
 
 
 @dataclass(frozen=True, slots=True)
 class Meta:
     """The head of one upload.
 
-    `filename` is what `filename_of` made of the header, `disposition` whether there was one at all
+    `filename` is the base name it gives, `disposition` whether there was a header for one at all
     (Sonobuoy's error objects have none). `error`: the body is an error report. `adapter`: it is an
     adapter's result, or a report by the reporter of one. `digest` is the SHA-256 that the sender
     declared, in hexadecimal, `length` the declared length, `encoding` the Content-Encoding,
@@ -171,64 +154,3 @@ class Meta:
     def stored_name(self) -> str:
         """The name of the file a body becomes."""
         return self.filename or DEFAULT_NAME
-
-
-def filename_of(content_disposition: str | None) -> str:
-    """The base name that a Content-Disposition header gives; empty if it gives none that is usable.
-
-    `filename*` (RFC 5987) goes before `filename`, which may be quoted or not; unquoted it ends at
-    the next semicolon, spaces included. At most 255 bytes of UTF-8, without control characters.
-    A header of more than 4 KiB gives none.
-    """
-    if content_disposition is None or len(content_disposition) > _HEADER_CHARS:
-        return ""
-    head = _TYPE.match(content_disposition)
-    if head is None:
-        return ""
-    values: dict[str, str] = {}
-    at = head.end()
-    while parameter := _PARAMETER.match(content_disposition, at):
-        quoted = parameter["quoted"]
-        # Only these two are escapes: browsers send the backslashes of their paths as they are.
-        value = parameter["plain"].strip() if quoted is None else _ESCAPED.sub(r"\1", quoted)
-        values.setdefault(parameter["name"].lower(), value)
-        at = parameter.end()
-    return _base_name(_extended(values.get("filename*", ""))) or _base_name(
-        values.get("filename", "")
-    )
-
-
-def declared_digest(header: str) -> str | None:
-    """Return the SHA-256 that a Content-Digest header declares, in hexadecimal, or None.
-
-    Other algorithms of a list are passed over. A value that is not 32 bytes of Base64 comes back as
-    it is: no body has such a digest, so the upload fails, as one with a wrong digest does.
-    """
-    for item in header.split(","):
-        name, _, value = item.strip().partition("=")
-        if name.lower() == "sha-256":
-            try:
-                digest = b64decode(value.partition(";")[0].strip().strip(":"), validate=True)
-            except Base64Error:
-                return value
-            return digest.hex()
-    return None
-
-
-def _extended(value: str) -> str:
-    charset, _, rest = value.partition("'")
-    _, tick, encoded = rest.partition("'")
-    if not tick or charset.lower() not in ("utf-8", "iso-8859-1"):
-        return ""
-    try:
-        return percent_decoded(encoded.encode()).decode(charset)
-    except UnicodeError:
-        return ""
-
-
-def _base_name(name: str) -> str:
-    name = re.split(r"[/\\]", name)[-1]
-    name = "".join(char for char in name if unicodedata.category(char) != "Cc")
-    # Bytes that are no UTF-8 arrive as lone surrogates, which no database column takes.
-    name = name.encode("utf-8", "replace")[:NAME_BYTES].decode("utf-8", "ignore")
-    return "" if name in (".", "..") else name

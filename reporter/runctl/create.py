@@ -20,7 +20,7 @@ from reporter.common.retry import next_delay
 from reporter.errors import Conflict, Forbidden, KubeError, NotFound, Unavailable
 from reporter.runctl.cluster_run import place_words
 from reporter.runctl.expose import Access, remove_connection
-from reporter.runctl.objects import objects, without_namespace
+from reporter.runctl.objects import own_namespace, without_namespace
 from reporter.runctl.preflight import ACCOUNT, INSTEAD, advice, check
 from reporter.runctl.spec import (
     CREATION,
@@ -91,7 +91,7 @@ def _create(creation: "Creation", api: "KubeApi", spec: RunSpec) -> RunSpec:
     """Return the run as it was created. Raises NotCreated, KubeError."""
     if spec.create_namespace:
         try:
-            creation.create(objects(spec)[:1])
+            creation.create([own_namespace(spec)])
         except NotCreated as error:
             also = check(api, spec, in_namespace=False).problems
             raise NotCreated("\n  ".join([str(error), *also])) from None

@@ -9,12 +9,12 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from reporter.common.manifest import Values, filled
 from reporter.common.objects import View, section
 from reporter.launch.job import secret_names
-from reporter.launch.manifest import Values, filled
 from reporter.run import names
 from reporter.run.plan import Key, plan_document
-from reporter.run.spec import launch_document
+from reporter.run.spec import encode_launch
 from reporter.runctl.pod_security import pod_security
 from reporter.runctl.spec import RunSpec, plugin_account, status_name
 
@@ -23,10 +23,24 @@ _MOST_RESTARTS: Final = 2**31 - 1  # also of containers
 
 
 def objects(spec: RunSpec) -> list[dict[str, Any]]:
-    """Return what is to be created, in this order: the ConfigMap is the lock on the name.
+    """Return what is to be created, in this order."""
+    own = [own_namespace(spec)] if spec.create_namespace else []
+    return [*own, *without_namespace(spec)]
 
-    Before it comes the namespace, if that is to be created.
-    """
+
+def own_namespace(spec: RunSpec) -> dict[str, Any]:
+    """Return the namespace of a run that creates it."""
+    values = {
+        "run": spec.run,
+        "namespace": spec.namespace,
+        "pod_security": pod_security(spec.launch.definitions)[0],
+    }
+    (found,) = filled("reporter.runctl", "namespace.yaml", values)
+    return found
+
+
+def without_namespace(spec: RunSpec) -> list[dict[str, Any]]:
+    """Return all but the namespace, in order: the ConfigMap is the lock on the run's name."""
     values = _values(spec)
     (pod,) = filled("reporter.runctl", "aggregator-pod.yaml", values)
     return [
@@ -34,12 +48,6 @@ def objects(spec: RunSpec) -> list[dict[str, Any]]:
         *map(dict, spec.extra),
         *filled("reporter.runctl", "aggregator.yaml", {**values, "pod": pod}),
     ]
-
-
-def without_namespace(spec: RunSpec) -> list[dict[str, Any]]:
-    """Return the same but for the namespace, which is there then."""
-    made = objects(spec)
-    return made[1:] if spec.create_namespace else made
 
 
 def _values(spec: RunSpec) -> Values:
@@ -53,8 +61,6 @@ def _values(spec: RunSpec) -> Values:
         "namespace": namespace,
         "labels": names.labels(run) | selector,
         "selector": selector,
-        "create_namespace": spec.create_namespace,
-        "pod_security": pod_security(launch.definitions)[0],
         "elsewhere": _elsewhere(spec),
         "plan": _plan(spec),
         "aggregator_role": f"{run}-aggregator",
@@ -81,7 +87,7 @@ def _values(spec: RunSpec) -> Values:
         "backoff_limit": _backoff_limit(spec),
         "storage_class": spec.storage_class or None,
         "image": launch.image,
-        "advertise_address": f"{host}.svc:8080",
+        "advertise_address": spec.worker_address,
         "server_names": f"{run},{host},{host}.svc,{host}.svc.cluster.local",
         "fixed_group": spec.fixed_group,
         "pull_secrets": [{"name": name} for name in launch.pull_secrets] or None,
@@ -101,10 +107,9 @@ def _backoff_limit(spec: RunSpec) -> int:
 
 
 def _plan(spec: RunSpec) -> dict[str, str]:
-    launch = launch_document(spec.launch)
     data = {
         "plan.json": json.dumps(plan_document(spec.plan), indent=1),
-        "launch.json": json.dumps(launch, indent=1, ensure_ascii=False),
+        "launch.json": encode_launch(spec.launch),
     }
     for plugin, keys in spec.launch.config_keys.items():
         config = spec.launch.definition(plugin).config

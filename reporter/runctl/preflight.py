@@ -1,4 +1,7 @@
-"""What speaks against a run, asked of the API server before anything exists.
+"""What speaks against a run, asked of the API server before it exists.
+
+Of a namespace that is made for the run only what is outside of it can be asked before it is there:
+it is created first, and removed again if anything speaks against the run.
 
 Every object, and of each plugin a Pod and what will make it, is created as a dry run: that names
 missing rights (also those that cannot be granted on), admission policies, quotas, Pod Security and
@@ -18,7 +21,7 @@ from reporter.launch.job import job
 from reporter.run.names import RUN_LABEL
 from reporter.run.spec import RunLocation
 from reporter.runctl.cluster_run import is_gone
-from reporter.runctl.objects import objects, without_namespace
+from reporter.runctl.objects import own_namespace, without_namespace
 from reporter.runctl.spec import OWN_NAMESPACE, RunSpec, display_name, namespace_of
 
 if TYPE_CHECKING:
@@ -92,7 +95,7 @@ def check_unstarted(api: "KubeApi", spec: RunSpec) -> list[str]:
     """
     if not spec.create_namespace:
         return check(api, spec).problems
-    trouble, free = _check_namespace(api, objects(spec)[0])
+    trouble, free = _check_namespace(api, own_namespace(spec))
     found = check(api, spec, in_namespace=False, nothing_there=free)
     return [*filter(None, [trouble]), *found.problems]
 
@@ -134,8 +137,7 @@ def _pods(spec: RunSpec, made: Sequence[Object]) -> Iterator[tuple[str, Object, 
     for each in made:
         if text(each, "kind") == "Job":
             yield "the aggregator", _pod_of(each, own), None
-    url = f"https://{spec.run}.{spec.namespace}.svc:8080"
-    where = RunLocation(spec.run, spec.namespace, None, url)
+    where = RunLocation(spec.run, spec.namespace, None, f"https://{spec.worker_address}")
     for at, plugin in enumerate(spec.plan.plugins):
         timeout = spec.plan.timeout_of(plugin.name)
         one = job(where, spec.launch, plugin, plugin.keys[0], index=at, timeout=timeout)

@@ -16,7 +16,7 @@ _STDIN: Final = "-"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare all of them."""
+    """Declare all of them, with those that are declared where other commands share them."""
     what = parser.add_argument_group("what to run")
     definition_options(what)
     what.add_argument(

@@ -84,6 +84,11 @@ class RunSpec:
         """The run's name."""
         return self.plan.run
 
+    @property
+    def worker_address(self) -> str:
+        """Where its workers find its aggregator."""
+        return f"{self.run}.{self.namespace}.svc:8080"
+
 
 def namespace_of(found: Object, namespace: str) -> str | None:
     """Return the namespace of an object of a run in `namespace`; None where it has none."""

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from reporter.launch.job import job
-from reporter.launch.seen import Row, read_event, read_pod
+from reporter.launch.seen import read_event, read_pod
+from reporter.launch.situation import Row
 from reporter.run.definition import Definition
 from reporter.run.names import entry_name
 from reporter.run.plan import Key, Plugin

@@ -22,7 +22,7 @@ from reporter.launch.seen import (
     read_job,
     read_pod,
 )
-from reporter.launch.world import Decision, Denial, Memory, Run, World
+from reporter.launch.world import Decision, Denial, LaunchedRun, Memory, World
 from reporter.run.entry import Entry, due, fail, next_due, receive, start
 from reporter.run.entry import launch as launched
 from reporter.run.names import entry_name
@@ -72,7 +72,7 @@ class Killed(Exception):
 class Cluster:
     """Jobs and their Pods by name, each entry with its fate. `now` is Unix seconds."""
 
-    run: Run
+    run: LaunchedRun
     fates: dict[Key, str]
     now: float = NOW
     jobs: dict[str, float] = field(default_factory=dict)  # when created

@@ -141,11 +141,10 @@ class Results:
             return self._no_tarball()
         data = b""
         try:
-            with Body(request, lambda: None).sending() as pieces:
-                async for piece in pieces:
-                    data += piece
-                    if len(data) > _CONFIRMATION:
-                        break
+            async for piece in Body(request, lambda: None).sending():
+                data += piece
+                if len(data) > _CONFIRMATION:
+                    break
         except UploadEnded:
             return _MALFORMED
         document = json_object(data) if len(data) <= _CONFIRMATION else None

@@ -131,12 +131,11 @@ class ProgressUpdates:
 
 async def _read(request: web.BaseRequest, heard: Callable[[], None]) -> bytes:
     pieces, size = [], 0
-    with Body(request, heard).sending() as body:
-        async for piece in body:
-            pieces.append(piece)
-            size += len(piece)
-            if size > PROGRESS_BODY:
-                raise _TooMuch(_TOO_LARGE)
+    async for piece in Body(request, heard).sending():
+        pieces.append(piece)
+        size += len(piece)
+        if size > PROGRESS_BODY:
+            raise _TooMuch(_TOO_LARGE)
     return b"".join(pieces)
 
 

@@ -10,12 +10,12 @@ from reporter.aggregator.api import page
 from reporter.aggregator.api.files import UNREADABLE, File, Results
 from reporter.aggregator.api.readers import Readers, json_of, unchanged
 from reporter.aggregator.api.status_document import read_part
+from reporter.aggregator.api.target import path_of, segment
 from reporter.aggregator.context import Context
 from reporter.aggregator.health import Health
 from reporter.aggregator.server import answers
 from reporter.aggregator.server.answers import Answer
 from reporter.run.plan import Key
-from reporter.run.target import path_of, segment
 
 _ALLOWED: Final = ("GET", "HEAD")
 _NOT_ALLOWED: Final = Answer(405, b"", (("Allow", ", ".join(_ALLOWED)),))

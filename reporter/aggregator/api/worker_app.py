@@ -5,7 +5,9 @@ from typing import Final
 
 from aiohttp import web
 
+from reporter.aggregator.api.headers import declared_digest, filename_of
 from reporter.aggregator.api.progress import ProgressUpdates
+from reporter.aggregator.api.target import Route, Target, parse_target
 from reporter.aggregator.context import Context
 from reporter.aggregator.intake import Intake
 from reporter.aggregator.server import answers
@@ -13,10 +15,9 @@ from reporter.aggregator.server.answers import Answer
 from reporter.aggregator.server.body import Body
 from reporter.aggregator.server.connection import Connection
 from reporter.common.defaults import ADAPTER_RESULT
-from reporter.run.names import Identity, identity_of
+from reporter.run.identity import Identity, identity_of
 from reporter.run.state import Phase
-from reporter.run.target import Route, Target, parse_target
-from reporter.run.upload import Meta, UploadOutcome, declared_digest, filename_of
+from reporter.run.upload import Meta, UploadOutcome
 
 FEATURES = "heartbeat, outcome, digest, progress-id"
 _METHODS = {Route.RESULTS: "PUT", Route.PROGRESS: "POST", Route.HEARTBEAT: "GET"}
@@ -42,6 +43,7 @@ _ANSWERS: Final[dict[UploadOutcome, tuple[int, str, tuple[tuple[str, str], ...]]
     UploadOutcome.DISK_FULL: (507, "error handling {subject}: {reason}", ()),
     UploadOutcome.UNWRITTEN: (500, "error handling {subject}: {reason}", ()),
 }
+_REMOVED: Final = "the plugin's Job is being deleted; {subject} not accepted"
 
 
 class WorkerApp:
@@ -68,6 +70,8 @@ class WorkerApp:
         else:
             route, answer = target.route, await self._serve(request, target, began)
             if route is Route.RESULTS:
+                # Most refusals come before the body is read, and a connection that is kept would
+                # have to take all of it before its next request.
                 answer = answer.closing()
         received = request.content.total_bytes
         self._metrics.request(route, answer.status, self._clock() - began, received)
@@ -97,6 +101,8 @@ class WorkerApp:
         body = Body(request, heard)
         ended = await self._intake.take(key, _meta(request, identity.serial), body)
         status, words, headers = _ANSWERS[ended.outcome]
+        if ended.outcome is UploadOutcome.CLOSED and self._store.phase is Phase.RUNNING:
+            words = _REMOVED
         line = words.format(subject=subject, reason=ended.reason)
         return answers.text(status, line, (*headers, *answers.result_digest(ended.digest)))
 

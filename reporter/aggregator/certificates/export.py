@@ -18,7 +18,7 @@ from reporter.common.yaml_text import to_yaml
 from reporter.pki.issuing import Pair
 from reporter.pki.status import StatusIssued
 from reporter.run.connection_file import ConnectionFile, encode
-from reporter.run.names import ANY_NODE
+from reporter.run.identity import ANY_NODE
 from reporter.run.plan import GLOBAL, Key
 
 _SECRET_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")

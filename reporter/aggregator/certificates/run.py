@@ -31,7 +31,7 @@ from reporter.pki.issuing import (
     key_pem,
     server_names,
 )
-from reporter.run.names import ANY_NODE, client_uri
+from reporter.run.identity import ANY_NODE, client_uri
 from reporter.run.plan import Key, Plan
 from reporter.run.spec import Launch, longest
 

@@ -1,8 +1,8 @@
-"""One upload, from its head to its answer; and all that are on their way.
+"""One upload, from its head to its conclusion; and all that are on their way.
 
-The order is the promise: the blob is on the disk, then the row, then the answer. So what was
-answered survives a kill and a loss of power, and what was not leaves nothing that a restart does
-not remove. No HTTP in here.
+The order is the promise: the blob is on the disk, then the row, then the conclusion, from which
+`WorkerApp` makes the answer. So what was answered survives a kill and a loss of power, and what was
+not leaves nothing that a restart does not remove.
 """
 
 import contextlib
@@ -120,20 +120,19 @@ class Intake:
         held = total = checked = 0
         try:
             late = partial(self.uploads.late, key, upload)
-            with sender.sending(late, waited=upload.waited) as chunks:
-                async for chunk in chunks:
-                    if held >= PIECE or len(pieces) >= MOST_PIECES:
-                        await self._threads.disk(body.write, pieces)
-                        pieces, held = [], 0
-                        if total >= checked + _CHECK_BYTES:
-                            checked = total
-                            await self._threads.disk(self._context.layout.check_room, 0)
-                    pieces.append(chunk)
-                    held += len(chunk)
-                    total += len(chunk)
-                    if total > self._settings.max_result_bytes:
-                        await self._threads.disk(body.write, pieces)
-                        raise self._too_large()
+            async for chunk in sender.sending(late, waited=upload.waited):
+                if held >= PIECE or len(pieces) >= MOST_PIECES:
+                    await self._threads.disk(body.write, pieces)
+                    pieces, held = [], 0
+                    if total >= checked + _CHECK_BYTES:
+                        checked = total
+                        await self._threads.disk(self._context.layout.check_room, 0)
+                pieces.append(chunk)
+                held += len(chunk)
+                total += len(chunk)
+                if total > self._settings.max_result_bytes:
+                    await self._threads.disk(body.write, pieces)
+                    raise self._too_large()
         except BaseException as error:
             if not isinstance(error, _FAILURES):
                 await self._threads.disk(body.discard)
@@ -150,7 +149,7 @@ class Intake:
                 if incoming.unread:
                     await self._threads.read(incoming.read)
                 await self._threads.disk(self._blobs.keep, incoming.body)
-            return await self._commit(key, incoming.record(self._now()))
+            return await self._store_row(key, incoming.record(self._now()))
         except _FAILURES as error:
             return await self._fail(key, incoming, _ended_by(error))
 
@@ -159,7 +158,7 @@ class Intake:
         if not incoming.archive and not incoming.unread:
             self._blobs.keep(incoming.body)
 
-    async def _commit(self, key: Key, record: Record) -> UploadConclusion:
+    async def _store_row(self, key: Key, record: Record) -> UploadConclusion:
         self._step("commit")
         try:
             received = await self._store.record_result(key, record)
@@ -271,6 +270,8 @@ def _ended_by(error: Exception) -> UploadConclusion:
             return error.ended
         case InvalidPayload() | BadArchive():
             return UploadConclusion(UploadOutcome.REFUSED, str(error))
+        case StoreBusy():
+            return UploadConclusion(UploadOutcome.UNAVAILABLE, "the store is busy, try again")
         case StoreFull():
             return UploadConclusion(UploadOutcome.DISK_FULL, "no space left")
         case OSError() if error.errno in (errno.ENOSPC, errno.EDQUOT):

@@ -1,4 +1,7 @@
-"""Reading a request's body with patience that ends. The meaning of the bytes is not known here."""
+"""Reading a request's body with patience that ends.
+
+It knows as which `UploadOutcome` a body ends before it is whole, not what the bytes mean.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -51,11 +54,10 @@ class Body:
         finally:
             self._connection.release_body()
 
-    @contextmanager
     def sending(
         self, late: Callable[[], float] | None = None, *, waited: bool = False
-    ) -> Iterator[AsyncIterator[bytes]]:
-        """Give its pieces as they come.
+    ) -> AsyncIterator[bytes]:
+        """Have its sender begin, and return its pieces as they come.
 
         They end with `UploadEnded` when the peer is silent too long or too slow on average, or the
         body ends before it is whole. Only time spent waiting for the peer counts. `late` gives the
@@ -68,7 +70,7 @@ class Body:
         if waited:
             self._left_until = self._loop.time() + _IN_FLIGHT
         self._welcome()
-        yield self
+        return self
 
     def __aiter__(self) -> Self:
         return self

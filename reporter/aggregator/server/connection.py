@@ -22,7 +22,7 @@ from aiohttp.web_protocol import _ErrInfo as Malformed  # a refused head, queued
 from reporter.aggregator import limits
 from reporter.aggregator.server import answers
 from reporter.aggregator.server.answers import Answer
-from reporter.run.names import Identity
+from reporter.run.identity import Identity
 
 if TYPE_CHECKING:
     from reporter.aggregator.server.listener import Listener

@@ -9,12 +9,12 @@ import socket
 import ssl
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from typing import Protocol
 
 from aiohttp import web
 
 from reporter.aggregator import limits
 from reporter.aggregator.server.connection import Connection
-from reporter.aggregator.server.observer import Observer
 from reporter.aggregator.server.peers import ConnectionLimits, Handshakes, PendingPeer
 from reporter.aggregator.server.tls_protocol import RECEIVE, TlsProtocol, reason_of
 from reporter.common.dialing import outlive_silence
@@ -25,6 +25,37 @@ _AT_ONCE = 64  # taken per turn of the loop, so that a rush leaves time for othe
 _PAUSE = 0.5  # seconds before the next try when the system gives no more sockets
 _GOING = 1.0  # a peer's time to confirm the end of TLS when we go
 _LEAST = 0.1  # seconds for the handshake of a peer whose turn comes late
+
+
+class Observer(Protocol):
+    """What is told of the HTTP layer's work; who counts or logs it is the caller's business.
+
+    Called on the event loop; must not block and must not raise.
+    """
+
+    def request(self, route: str, code: int, seconds: float, received: int) -> None:
+        """An answer was made.
+
+        `route` is one of results, progress, heartbeat, status, probe, metrics, other, poll;
+        `received` counts the bytes of body that were read.
+        """
+
+    def refused(self, what: str, why: str, peer: str, certificate: str) -> None:
+        """A worker was refused with 403.
+
+        `what` names it as the answer does, `peer` is an address, `certificate` whom the client's
+        stands for (`plugin/node`; empty: nobody of this run).
+        """
+
+    def tls_failure(self, reason: str, peer: str, text: str) -> None:
+        """A handshake failed.
+
+        `reason` is one of certificate, timeout, closed, protocol, other; `peer` an address without
+        its port; `text` what OpenSSL says.
+        """
+
+    def unexpected(self, where: str, error: BaseException) -> None:
+        """Something failed that should not; the peer got a 500 or lost its connection."""
 
 
 class Listener:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import signal
 from pathlib import Path
 
-from reporter.run.spec import launch_document
+from reporter.run.spec import encode_launch
 from tests.blackbox.aggregator.process import site
 from tests.fakekube import FakeKube
 from tests.plugin_launches import definition, options_of
@@ -17,7 +16,7 @@ def test_a_run_that_was_launched_stays_when_it_is_over(tmp_path: Path) -> None:
     launch = options_of(definition("restricted adapter")).launch
     with site(tmp_path) as here, FakeKube(role="admin") as fake:
         here.write_plan({"run": "empty", "plugins": []})
-        (here.folder / "launch.json").write_text(json.dumps(launch_document(launch)))
+        (here.folder / "launch.json").write_text(encode_launch(launch))
         fake.store.create("ConfigMap", {"metadata": {"name": "empty"}})
         running = here.start(
             POD_NAMESPACE="default",

@@ -22,7 +22,7 @@ from reporter.launch.logs import Logs
 from reporter.launch.mirror import Kind, Mirror
 from reporter.launch.requests import AT_ONCE, CREATIONS, Kube, Requests, Secrets
 from reporter.launch.seen import read_job
-from reporter.launch.world import Run
+from reporter.launch.world import LaunchedRun
 from reporter.pki.issuing import Pair
 from reporter.run.clock import RunClock
 from reporter.run.entry import State
@@ -274,7 +274,7 @@ def requests_to(
     try:
         yield Requests(
             kube,
-            Run(plan, launch_of(plan), "o"),
+            LaunchedRun(plan, launch_of(plan), "o"),
             place,
             Secrets(kube, place, ca=b"", client=lambda _: Pair(b"", b"")),
             Mirror(api, Kind("Job", "default"), read_job, lambda: None),

@@ -32,10 +32,9 @@ def test_a_body_that_never_lets_us_wait_is_cut_when_its_time_is_over() -> None:
         request: Any = SimpleNamespace(
             protocol=Connection(listening(None, None)), content=Plenty(), transport=None
         )
-        with Body(request, lambda: None).sending(lambda: len(pieces) - 3.0) as body:
-            async for piece in body:
-                pieces.append(piece)
-                assert len(pieces) <= 3, "read on though its time is over"
+        async for piece in Body(request, lambda: None).sending(lambda: len(pieces) - 3.0):
+            pieces.append(piece)
+            assert len(pieces) <= 3, "read on though its time is over"
 
     with pytest.raises(UploadEnded, match="upload stalled"):
         asyncio.run(read())

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from reporter.common.objects import stamp
 from reporter.launch.decide import decide
 from reporter.launch.seen import newest_pods, newest_refusals, read_event, read_job, read_pod
-from reporter.launch.world import Decision, Memory, Run, World
+from reporter.launch.world import Decision, LaunchedRun, Memory, World
 from reporter.run import names
 from reporter.run.definition import Definition
 from reporter.run.entry import Entry, fail, receive, start
@@ -34,7 +34,7 @@ def run_of(*plugins, definitions=None, most=200, **fields):
     """A run with these plugins, whose definitions are plain unless given."""
     given = {each.name: each for each in definitions or ()}
     made = tuple(given.get(each.name) or definition(each.name) for each in plugins)
-    return Run(
+    return LaunchedRun(
         Plan("r", plugins, **fields),
         Launch("ours:1", "r-plugin", made, max_nodes_at_once=most),
         OWNER,
@@ -179,7 +179,7 @@ def world(run, jobs=(), pods=(), events=(), **fields):
 class Launcher:
     """Decides again and again, and carries out on the entries what was decided."""
 
-    run: Run
+    run: LaunchedRun
     entries: dict = field(default_factory=dict)
     memory: Memory = field(default_factory=Memory)
     begun: bool = True

@@ -3,7 +3,8 @@
 import pytest
 
 from reporter.launch.job import secret_name
-from reporter.run.names import ANY_NODE, entry_name
+from reporter.run.identity import ANY_NODE
+from reporter.run.names import entry_name
 from reporter.run.plan import Key, Plugin
 from reporter.run.record import Cause, Failure
 from tests.unit.launch.cluster import (

@@ -2,7 +2,8 @@
 
 import pytest
 
-from reporter.launch.seen import LATE, SETTLE
+from reporter.launch.seen import LATE
+from reporter.launch.situation import SETTLE
 from reporter.run.names import entry_name
 from reporter.run.record import Cause
 from reporter.verdict.condition import annotation_key

@@ -2,15 +2,8 @@
 
 import pytest
 
-from reporter.launch.seen import (
-    Row,
-    SeenPod,
-    Situation,
-    newest_pods,
-    node_is_away,
-    read_event,
-    read_pod,
-)
+from reporter.launch.seen import SeenPod, newest_pods, node_is_away, read_event, read_pod
+from reporter.launch.situation import Row, Situation
 from reporter.run import names
 from tests.unit.launch.cluster import (
     CHECK,

@@ -2,6 +2,7 @@
 
 import pytest
 
+from reporter.aggregator.api.target import Route, parse_target
 from reporter.link import (
     PATH_PROGRESS_BY_NODE,
     PATH_PROGRESS_GLOBAL,
@@ -11,7 +12,6 @@ from reporter.link import (
     node_result_url,
 )
 from reporter.run.plan import Key
-from reporter.run.target import Route, parse_target
 
 BASE = "https://aggregator.ns.svc:8080"
 

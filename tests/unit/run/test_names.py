@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reporter.run import names
-from reporter.run.names import ANY_NODE, Identity, client_uri, identity_of
+from reporter.run.identity import ANY_NODE, Identity, client_uri, identity_of
 from reporter.run.plan import GLOBAL, Key
 
 LABEL = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?")

@@ -11,7 +11,7 @@ import pytest
 
 from reporter.aggregator.settings import Settings
 from reporter.run import names, spec
-from reporter.run.names import ANY_NODE
+from reporter.run.identity import ANY_NODE
 from reporter.run.plan import Plugin, parse_plan
 from reporter.runctl.objects import objects
 from reporter.runctl.spec import CONTAINER, CREATED_BY, STATUS_PORT, RunSpec, StatusTls, UploadTo

@@ -10,9 +10,9 @@ import pytest
 from aiohttp.web import FileResponse
 
 from reporter.aggregator.api.files import Results
+from reporter.aggregator.api.headers import filename_of
 from reporter.run.plan import Key, Plan, Plugin
 from reporter.run.state import Phase
-from reporter.run.upload import filename_of
 from tests.aggregators import run_certificates as certs
 from tests.archives.tars import file, tgz
 from tests.integration.aggregator.api.scene import digest_header, server_context, situation

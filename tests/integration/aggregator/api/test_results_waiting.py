@@ -226,7 +226,9 @@ async def test_a_key_that_takes_no_more_uploads(tmp_path):
         assert [200, 200] == [(await each.reply()).status for each in (busy, wire)]
 
         assert [True, True] == [close(NODE1), close(NODE2)]
-        assert [409, 410] == [(await scene.put(key, b"x")).status for key in (NODE1, NODE2)]
+        assert 409 == (await scene.put(NODE1, b"x")).status
+        words = b"the plugin's Job is being deleted; result sysd/node2 not accepted\n"
+        assert (410, words) == (await scene.put(NODE2, b"x")).said
 
 
 @situation

@@ -94,10 +94,9 @@ class Sending:
         """It waits for as long as it has to."""
         yield asyncio.get_running_loop().create_future()
 
-    @contextlib.contextmanager
-    def sending(self, late: Callable[[], float], *, waited: bool) -> Iterator[AsyncIterator[bytes]]:
+    def sending(self, late: Callable[[], float], *, waited: bool) -> AsyncIterator[bytes]:
         """Its pieces."""
-        yield self._chunks
+        return self._chunks
 
 
 class Scene:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from reporter.common import log
-from reporter.ledger import StoreError, StoreFull
+from reporter.ledger import StoreError, StoreFull, writer
 from reporter.run.entry import State
 from reporter.run.upload import UploadConclusion, UploadOutcome
 from tests.archives.tars import file, link, tgz
@@ -130,6 +130,23 @@ def test_a46_at_the_commit(
         assert [sha(body)] * (kept + 1) == here.blobs()
 
     play(tmp_path, story, before_commit=before_commit)
+
+
+def test_a_disk_that_is_only_slow_is_not_broken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More wait for the store than it takes: the sender comes again, and nothing is an error."""
+    later = UploadConclusion(UploadOutcome.UNAVAILABLE, "the store is busy, try again")
+
+    async def story(here: Scene) -> None:
+        with monkeypatch.context() as busy, log.capture() as events:
+            busy.setattr(writer, "QUEUE", 0)
+            assert later == await here.put(E2E, GOOD, ARCHIVE)
+        assert [] == events
+        assert ([], []) == (here.leftovers(), here.blobs())
+        assert stored(sha(GOOD)) == await here.put(E2E, GOOD, ARCHIVE)
+
+    play(tmp_path, story)
 
 
 def test_below_the_reserve_while_the_body_comes(tmp_path: Path) -> None:

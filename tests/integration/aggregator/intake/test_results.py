@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from reporter.aggregator.api.headers import filename_of
 from reporter.run.entry import State
 from reporter.run.state import Phase
-from reporter.run.upload import Meta, UploadEnded, UploadOutcome, filename_of
+from reporter.run.upload import Meta, UploadEnded, UploadOutcome
 from tests.archives.tars import file, tgz
 from tests.integration.aggregator.intake.scene import (
     ARCHIVE,

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reporter.aggregator.api.target import Route, parse_target, path_of
 from reporter.run.plan import Key
-from reporter.run.target import Route, parse_target, path_of
 
 NAMES = st.text(min_size=1, max_size=20).filter(
     lambda name: name not in (".", "..") and not set(name) & {"/", "\0"}
