@@ -1,7 +1,8 @@
 """Bodies on their way to the disk, and those that are kept: one blob for each upload.
 
-Nobody else knows where they are. A blob's name begins with its SHA-256, for people; what follows
-makes it one of its own, also where the same bytes are sent twice. Everything here blocks.
+Nobody else knows where they are, but for `local_file`. A blob's name begins with its SHA-256, for
+people; what follows makes it one of its own, also where the same bytes are sent twice. Everything
+here blocks.
 """
 
 import contextlib
@@ -33,7 +34,7 @@ class StagedBody:
         self.path = path
         self.size = 0
         self.made = False
-        self.blob = ""  # its name, once it is kept
+        self.blob = ""  # its name as a blob, given just before it becomes one
         self.fd = -1
         """Its descriptor while it is open, for reading it from the start with `pread`."""
         self._hash = hashlib.sha256()

@@ -176,8 +176,8 @@ Operation = Callable[[Batch], T]
 class Rows:
     """One run in an open database, with a copy of its rows in memory.
 
-    Each transaction begins by reading what others have written since the last one, so operations
-    decide on what is there now, without asking again.
+    Each transaction begins by reading the rows that the copy lacks: those of a commit that only
+    seemed to fail. So operations decide on what is there now, without asking again.
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
@@ -257,7 +257,7 @@ class Rows:
             self._connection.execute("ROLLBACK")
 
     def _catch_up(self) -> None:
-        """Learn what others have written since, or we, where a commit only seemed to fail."""
+        """Read the rows that the copy lacks: at the start all there are."""
         row = self._connection.execute(
             "SELECT revision, doc FROM run WHERE run = ?", (self._plan.run,)
         ).fetchone()
