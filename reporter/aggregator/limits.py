@@ -6,7 +6,7 @@ as attributes of this module: tests change some of them.
 
 from typing import Final
 
-UPLOADS: Final = 64  # read at a time, with 256 KiB of memory each; their rows share a commit
+UPLOADS: Final = 64  # read at a time, with 256 KiB of memory each
 UPLOADS_PER_KEY: Final = 2  # a retry may come before the end of the first try is noticed
 SLOT_WAIT: Final = 1_800.0  # `reporter.link` waits a minute longer for its answer
 PROGRESS_WAITING: Final = 16  # updates of a key that are here; a worker sends one after the other
