@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from reporter.kube.api import KINDS
+from reporter.kube.resources import KINDS
 from reporter.launch.job import job, secret, secret_name
 from reporter.run.plan import Plan, Plugin
 from reporter.runctl.objects import objects
