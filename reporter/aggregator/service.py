@@ -38,7 +38,7 @@ from reporter.common import log
 from reporter.common.lifecycle import Stop
 from reporter.common.log import RateLimitedLog
 from reporter.run.definition import definition_document
-from reporter.run.spec import longest
+from reporter.run.launch_file import longest
 from reporter.run.state import Phase
 from reporter.run.status import run_fields
 from reporter.run.view import passed, upload_failed
