@@ -6,7 +6,7 @@ Tolerant: the document may come from a newer aggregator, or be made from the ann
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from math import isfinite
@@ -92,7 +92,6 @@ class Row:
     state: EntryState
     progress: str
     heard: int | None
-    stale: bool
     detail: str
     attempts: int | None
     size: int | None
@@ -153,7 +152,6 @@ def rows(document: Document) -> Iterator[Row]:
             state=_state(entry),
             progress=_progress(entry),
             heard=None if status in DECIDED else number(entry, "last-heartbeat"),
-            stale=entry.get("stale") is True,
             detail=_detail(entry),
             attempts=number(entry, "attempts"),
             size=number(entry, "bytes"),
@@ -201,9 +199,14 @@ def empty(document: Document) -> bool:
     return over(document) and not counts(document)["entries"]
 
 
-def upload_failed(document: Document) -> bool:
-    """Whether the results could not be uploaded to where they were to go."""
-    return text(section(document, "upload"), "state") == UploadState.FAILED
+def good(document: Document, *, delivery_only: bool = False) -> bool:
+    """Whether nothing has failed: no delivery and, unless only these count, no check.
+
+    The upload of the results is one of the deliveries.
+    """
+    if text(section(document, "upload"), "state") == UploadState.FAILED:
+        return False
+    return not failed(document) if delivery_only else passed(document)
 
 
 def uploaded(document: Document) -> bool:
@@ -216,13 +219,10 @@ def counts(document: Document) -> Mapping[str, int]:
 
     As the document says it; counted where it does not.
     """
-    return _told_counts(document) or counts_of(rows(document))
-
-
-def counts_of(entries: Iterable[Row]) -> dict[str, int]:
-    """Count the same among some entries."""
+    if told := _told_counts(document):
+        return told
     found = dict.fromkeys(COUNTS, 0)
-    for row in entries:
+    for row in rows(document):
         unknown = row.result == ResultStatus.UNKNOWN
         found["entries"] += 1
         found["decided"] += row.decided

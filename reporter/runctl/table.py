@@ -10,6 +10,7 @@ from reporter.common.text import clean
 from reporter.run.view import (
     MOST_SAID,
     Document,
+    EntryState,
     Row,
     headline,
     hindrances,
@@ -69,7 +70,7 @@ def summary(document: Document) -> str:
 
 
 def _cells(row: Row, *, wide: bool) -> list[str]:
-    heard = show.ago(row.heard) + (" stale" if row.stale else "")
+    heard = show.ago(row.heard) + (" stale" if row.state is EntryState.STALE else "")
     cells = [row.plugin, row.node, row.status, row.result, row.progress, heard]
     if wide:
         cells += [str(row.attempts or ""), show.size(row.size), row.received[:19]]

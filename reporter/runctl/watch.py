@@ -171,7 +171,7 @@ class Lines:
 
 def _facts(row: Row) -> tuple[str, ...]:
     """What makes a line when it is new, unlike the age of a heartbeat."""
-    return row.key, row.status, row.result, row.progress, row.detail, str(row.stale)
+    return row.key, row.status, row.result, row.state, row.progress, row.detail
 
 
 def _told(row: Row) -> str:
