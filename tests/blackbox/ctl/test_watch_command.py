@@ -197,7 +197,7 @@ class TestTerminal:
         lines = drawn.splitlines()
         assert 1 == code
         assert 12 >= len(lines)
-        assert "failed, 1 of 500 failed: 500 of 500 done (100%)" in lines[0]
+        assert "failed, still running, 1 of 500 failed: 500 of 500 done (100%)" in lines[0]
         assert lines[3].startswith("e2e     bad   failed")
         assert "... and 493 more" in drawn
         assert "n499" in out.split("\x1b[H")[-1]
