@@ -15,7 +15,7 @@ from reporter.common.objects import Object, items, number, section, text
 from reporter.launch import added_container
 from reporter.launch.added_container import CONFIG, variables
 from reporter.run import names
-from reporter.run.definition import Definition, full_image
+from reporter.run.definition import PROGRESS_PORT, Definition, full_image
 from reporter.run.identity import ANY_NODE
 from reporter.run.nodes import affinity
 from reporter.run.plan import GLOBAL, Key, Plan, Plugin
@@ -25,7 +25,7 @@ from reporter.verdict.pod import DEFAULT_CONTAINER, Names, find_adapter
 UPLOADS: Final = 3_600  # seconds for uploads after the plugin's time: none is cut off
 KEPT: Final = 86_400  # seconds that a Job stays whose launcher never came back
 CONFIG_AT: Final = "/tmp/sonobuoy/config"  # noqa: S108 - the path of Sonobuoy's plugins
-PROGRESS_PORT: Final = 8099
+USUAL_PORT: Final = 8099  # for progress, as Sonobuoy's
 GRACE: Final = 60  # seconds that our containers have for an upload after SIGTERM
 DEFAULT_GRACE: Final = 30  # what Kubernetes gives to Pods that name none
 RESULT_FILE: Final = "adapter-result.json"
@@ -132,7 +132,7 @@ class _Template:
         said = number(self.spec, "terminationGracePeriodSeconds")
         self.own_grace = DEFAULT_GRACE if said is None else max(said, 1)
         self.grace = max(GRACE, self.own_grace)
-        self.port = str(PROGRESS_PORT)
+        self.port: dict[str, Any] = {}
 
     def document(self) -> dict[str, Any]:
         """Return the whole template."""
@@ -183,11 +183,10 @@ class _Template:
         """Add what the plugin's own containers get under every contract."""
         launch, definition, spec = self.launch, self.definition, self.spec
         config = launch.config_keys.get(definition.name, {})
-        if self.host_network:
-            self.port = str(PROGRESS_PORT + index)  # such Pods would take each other's
         for kind in ("initContainers", "containers"):
             for container in items(spec, kind):
                 _fill_in(container, launch, definition.name)
+        self.port = self._progress_port(index)
         values = {}
         if definition.contract == "done-file":
             values["SONOBUOY"] = "true"
@@ -195,10 +194,11 @@ class _Template:
                 values["SONOBUOY_K8S_VERSION"] = launch.kubernetes_version
         if definition.contract == "done-file" or config:
             values["SONOBUOY_CONFIG_DIR"] = CONFIG_AT
+        added = [*variables(values), *self.node]
         if definition.contract != "link":
-            values["SONOBUOY_PROGRESS_PORT"] = self.port
+            added.append(self.port)
         for container in items(spec, "containers"):
-            _put_variables(container, [*variables(values), *self.node], ours_win=False)
+            _put_variables(container, added, ours_win=False)
             if config:
                 mount = {"name": CONFIG, "mountPath": CONFIG_AT, "readOnly": True}
                 _add(container, "volumeMounts", [mount])
@@ -207,11 +207,30 @@ class _Template:
             volume = {"name": CONFIG, "configMap": {"name": self.place.run, "items": files}}
             _add(spec, "volumes", [volume])
 
+    def _progress_port(self, index: int) -> dict[str, Any]:
+        """Return the variable of the relay's port: the plugin's own, which it may be unable to
+        change, else the run's.
+        """
+        for each in reversed(_listed(self._plugin(), "env")):
+            if text(section(each), "name") == PROGRESS_PORT:
+                return dict(each)
+        port = self.launch.progress_port
+        if not self.host_network:
+            port = port or USUAL_PORT
+        elif port:
+            port += index  # such Pods would take each other's
+        else:
+            port = names.node_port(self.place.namespace, self.place.run, index)
+        return {"name": PROGRESS_PORT, "value": str(port)}
+
+    def _plugin(self) -> Any:
+        name = plugin_container(self.definition)
+        return next(each for each in items(self.spec, "containers") if text(each, "name") == name)
+
     def add_contract(self, job_name: str, certificate: str, timeout: int) -> None:
         """Add what the plugin's contract asks for; the Secret `certificate` has the client's."""
         spec, contract = self.spec, self.definition.contract
-        name = plugin_container(self.definition)
-        plugin: Any = next(each for each in items(spec, "containers") if text(each, "name") == name)
+        plugin = self._plugin()
         link = {
             "AGGREGATOR_URL": self.place.aggregator_url,
             "RESULT_TYPE": self.key.plugin,
@@ -240,19 +259,18 @@ class _Template:
                 "image": self.launch.image,
                 "job": job_name,
                 "namespace": self.place.namespace,
-                "plugin_container": name,
+                "plugin_container": text(plugin, "name"),
                 "results_directory": directory,
                 "results_path": f"{directory}/{RESULT_FILE}",
                 "timeout": str(timeout),
                 "grace": str(self.grace),
-                "port": self.port,
                 "scope": "single-node" if self.node else "global",
                 "silent": not self.definition.heartbeats,
                 "no_conditions": not self.launch.write_conditions,
                 "host_network": self.host_network,
             },
         )
-        ours["env"] += [*variables(link), *self.node]
+        ours["env"] += [*variables(link), self.port, *self.node]
         ours["securityContext"] = added_container.security(plugin, spec)
         ours["volumeMounts"] = [
             {**mount, "readOnly": True} if of_results_file else dict(mount),

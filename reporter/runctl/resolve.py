@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Final
 
 from reporter.cli.cluster import TIMEOUT, asking
 from reporter.cli.exits import CannotTell, content, unreadable
-from reporter.common.objects import items, text
+from reporter.cli.options import port
+from reporter.common.objects import items, section, text
 from reporter.errors import Forbidden
-from reporter.run.definition import Definition
+from reporter.run.definition import PROGRESS_PORT, Definition
 from reporter.run.names import is_run_name
 from reporter.run.nodes import Selected, select
 from reporter.run.plan import Plan, Plugin
@@ -64,20 +65,30 @@ def run_spec(
         version = api.server_version(timeout=TIMEOUT)
         nodes = _nodes(api, definitions, options)
         gives_users = _gives_users(api)
+    if options.progress_port + len(definitions) > 65_536:
+        options.error("--progress-port: plus the position of each plugin it is above 65535")
     wrong = [bad_name(run), *(without_node(each, nodes) for each in definitions)]
-    definitions = tuple(each for each in definitions if not without_node(each, nodes))
+    wrong += (bad_port(each, environment.get(each.name, {})) for each in definitions)
+    definitions = tuple(
+        replace(
+            each,
+            cleanup=options.cleanup or each.cleanup,
+            identity=(each.driver == "Node" and options.identity) or each.identity,
+        )
+        for each in definitions
+        if not without_node(each, nodes)
+    )
     spec = RunSpec(
         namespace=options.namespace or OWN_NAMESPACE.format(run=run),
         plan=make_plan(run, definitions, nodes, options.plugin_timeout),
         launch=Launch(
             image=options.image,
             service_account=options.service_account or plugin_account(run),
-            definitions=tuple(
-                replace(each, cleanup=options.cleanup or each.cleanup) for each in definitions
-            ),
+            definitions=definitions,
             pull_secrets=tuple(options.image_pull_secret),
             kubernetes_version=version,
             max_nodes_at_once=options.max_nodes_at_once,
+            progress_port=options.progress_port,
             environment=environment,
             config_keys=config_keys(definitions),
         ),
@@ -192,6 +203,7 @@ def make_plan(
             nodes=nodes.get(each.name, nowhere).chosen,
             order=each.order,
             heartbeats=each.heartbeats,
+            identity=each.identity,
             timeout_seconds=each.timeout_seconds,
             skipped=nodes.get(each.name, nowhere).skipped,
             result_format=each.result_format,
@@ -212,6 +224,22 @@ def without_node(definition: Definition, nodes: Mapping[str, Selected]) -> str:
         said.append(f"{more} more")
     why = f" ({'; '.join(said)})" if said else ""
     return f"plugin {definition.name}: no node to run on{why}"
+
+
+def bad_port(definition: Definition, environment: Mapping[str, str]) -> str:
+    """Say that a plugin would be told a progress port that is none; nothing otherwise."""
+    own = [
+        text(variable, "value")
+        for container in items(section(definition.template, "spec"), "containers")
+        for variable in items(container, "env")
+        if text(variable, "name") == PROGRESS_PORT and "valueFrom" not in variable
+    ]
+    try:
+        for written in [environment[PROGRESS_PORT]] if PROGRESS_PORT in environment else own:
+            port(written)
+    except argparse.ArgumentTypeError as error:
+        return f"plugin {definition.name}: {PROGRESS_PORT}: {error}"
+    return ""
 
 
 def bad_name(run: str) -> str:

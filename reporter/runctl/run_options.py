@@ -2,12 +2,12 @@
 
 import argparse
 from pathlib import Path
-from typing import Final
+from typing import Final, get_args
 
 from reporter.cli import output as show
 from reporter.cli.cluster import cluster_arguments
-from reporter.cli.options import count, image_argument, length, size
-from reporter.run.plan import DEFAULT_TIMEOUT, LONGEST_TIMEOUT
+from reporter.cli.options import count, image_argument, length, port, size
+from reporter.run.plan import DEFAULT_TIMEOUT, LONGEST_TIMEOUT, CertificateFor
 from reporter.run.spec import MOST_NODES_AT_ONCE
 from reporter.runctl.definitions import definition_options
 from reporter.runctl.follow import delivery_option
@@ -58,9 +58,23 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="set an environment variable in a plugin's containers; repeatable",
     )
     what.add_argument(
+        "--progress-port",
+        metavar="PORT",
+        type=port,
+        default=0,
+        help="port to which plugins post progress, unless their definition or --plugin-env sets "
+        "SONOBUOY_PROGRESS_PORT (default: 8099; with hostNetwork one of the run's own)",
+    )
+    what.add_argument(
         "--cleanup",
         choices=("always", "success", "never"),
         help="when the Jobs of plugins are deleted (default: as set in each definition)",
+    )
+    what.add_argument(
+        "--identity",
+        choices=get_args(CertificateFor),
+        help="for plugins of the driver Node: one client certificate for each plugin, or one for "
+        "each node (default: as set in each definition)",
     )
     how = parser.add_argument_group("how to run it")
     image_argument(how)

@@ -91,10 +91,10 @@ class TestFromNothingToATarballAndBack:
         assert [] == person.left_of(run)
 
     def test_printed_manifests_need_no_command_afterwards(self, person: Person, run: str) -> None:
-        """Another client creates them, as a GitOps tool does."""
+        """Another client creates them, as a GitOps tool does; each node has its certificate."""
         code, manifests, err = person.run(
             *("run", *self.files(person), "--name", run, "--storage", "none"),
-            *("--dry-run", "-o", "yaml"),
+            *("--dry-run", "-o", "yaml", "--identity", "node"),
         )
         assert 0 == code, err
         person.cluster.kubectl("create", "-f", "-", input=manifests)

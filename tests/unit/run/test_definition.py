@@ -95,6 +95,7 @@ def test_our_shape_with_everything():
   heartbeats: false
   nodes: {selector: "pool=a,zone in (x, y)", includeNotReady: true}
   cleanup: success
+  identity: node
 """
     definition = read(ours("Node", "done-file", more))
 
@@ -108,6 +109,7 @@ def test_our_shape_with_everything():
         definition.result_files,
     )
     assert (False, "success") == (definition.heartbeats, definition.cleanup)
+    assert "node" == definition.identity
     assert NodeSelection("pool=a,zone in (x, y)", include_not_ready=True) == definition.nodes
 
 
@@ -279,6 +281,10 @@ def test_what_cannot_be_read(text, expected):
         "nodes of a Job": (
             ours(more="  nodes: {selector: a}\n"),
             "line 13: spec.nodes: is only for the driver Node",
+        ),
+        "a certificate for each node of a Job": (
+            ours(more="  identity: node\n"),
+            "line 13: spec.identity: can be node only for the driver Node",
         ),
         "one DaemonSet": (
             ours(driver="Node", more="  dispatch: daemonset\n"),

@@ -1,6 +1,7 @@
 """From the options of `status-ctl run` to the run that they ask for."""
 
 import argparse
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -82,6 +83,25 @@ def test_cleanup_of_the_command_outranks_that_of_the_definitions() -> None:
     assert own == [each.cleanup for each in asked().launch.definitions]
     found = asked("--cleanup", "never").launch.definitions
     assert {"never"} == {each.cleanup for each in found}
+
+
+def test_identity_of_the_command_outranks_that_of_the_definitions_that_have_nodes() -> None:
+    definitions = (*DEFINITIONS, replace(DEFINITIONS[1], name="own", identity="node"))
+    for words, expected in {
+        (): ("plugin", "plugin", "node"),
+        ("--identity", "node"): ("plugin", "node", "node"),
+        ("--identity", "plugin"): ("plugin", "plugin", "plugin"),
+    }.items():
+        spec = asked(*words, definitions=definitions)
+        assert expected == tuple(each.identity for each in spec.plan.plugins)
+        assert expected == tuple(each.identity for each in spec.launch.definitions)
+
+
+def test_a_port_for_progress_reaches_the_launcher() -> None:
+    assert 9000 == asked("--progress-port", "9000").launch.progress_port
+    for wrong in ("0", "65536", "x", "65535"):  # of the last there is one for one plugin only
+        with pytest.raises(SystemExit):
+            asked("--progress-port", wrong)
 
 
 def test_a_variable_of_a_plugin_that_could_not_be_read() -> None:
