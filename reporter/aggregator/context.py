@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reporter.aggregator.metrics import Metrics
-from reporter.aggregator.settings import Settings
 from reporter.common import log
 from reporter.ledger import Store, Windows
 from reporter.ledger.blobs import BlobStore, Step, no_step
@@ -17,6 +16,7 @@ from reporter.results.process import Judge
 from reporter.run import heartbeats as beats
 from reporter.run.clock import RunClock
 from reporter.run.plan import Plan
+from reporter.run.settings import Settings
 from reporter.run.spec import Launch
 
 if TYPE_CHECKING:

@@ -32,12 +32,12 @@ from reporter.aggregator.listeners import (
 from reporter.aggregator.run_log import RunLog
 from reporter.aggregator.run_plan import keep_launch
 from reporter.aggregator.server.listener import Listener
-from reporter.aggregator.settings import FAILED, GOOD, UNFINISHED, Settings
 from reporter.aggregator.tarball.finish import Finish
 from reporter.common import log
 from reporter.common.lifecycle import Stop
 from reporter.common.log import RateLimitedLog
 from reporter.run.definition import definition_document
+from reporter.run.settings import FAILED, GOOD, UNFINISHED, Settings
 from reporter.run.spec import longest
 from reporter.run.state import Phase
 from reporter.run.status import run_fields

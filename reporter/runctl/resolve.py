@@ -100,6 +100,8 @@ def run_spec(
         exit=options.exit,
         create_namespace=not options.namespace or options.create_namespace,
         aggregator_service_account=options.aggregator_service_account,
+        aggregator_env=dict(options.aggregator_env),
+        aggregator_memory=options.aggregator_memory,
         node_selector=dict(options.aggregator_node_selector),
         fixed_group=not gives_users,
     )

@@ -1,6 +1,7 @@
 """The options of `status-ctl run`."""
 
 import argparse
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final, get_args
 
@@ -13,6 +14,12 @@ from reporter.runctl.definitions import definition_options
 from reporter.runctl.follow import delivery_option
 
 _STDIN: Final = "-"
+OF_THE_RUN: Final = frozenset(
+    "ADVERTISE_ADDRESS EXIT_WHEN_FINISHED EXPORT_CERTS EXPORT_SECRETS LAUNCH LISTEN OUTPUT PLAN "  # noqa: SIM905 - one a line would be long
+    "POD_NAME POD_NAMESPACE SERVER_NAMES SONOBUOY_ADVERTISE_IP STATE STATUS_LISTEN STATUS_TLS_CERT "
+    "STATUS_TLS_CLIENT_CA STATUS_TLS_KEY UPLOAD_CA UPLOAD_URL_FILE WORKER_CA".split()
+)
+"""Settings of the aggregator that follow from how the run sets it up."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -107,6 +114,20 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="a label that the aggregator's node must have; repeatable",
     )
     how.add_argument(
+        "--aggregator-env",
+        metavar="NAME=VALUE",
+        type=_setting,
+        action="append",
+        default=[],
+        help="a setting of the aggregator, such as STATUS_VALUES=strict; repeatable",
+    )
+    how.add_argument(
+        "--aggregator-memory",
+        metavar="SIZE",
+        type=_memory,
+        help="the aggregator's memory request and limit (default: 128Mi and 384Mi)",
+    )
+    how.add_argument(
         "--storage",
         metavar="SIZE",
         type=_storage,
@@ -190,8 +211,27 @@ def check(options: argparse.Namespace) -> None:
             "--exit requires --upload-url-file: the results cannot be downloaded from an "
             "aggregator that has ended"
         )
+    wrong = options.aggregator_env and list(_wrong_settings(dict(options.aggregator_env)))
+    if wrong:
+        options.error("\n".join(f"--aggregator-env: {each}" for each in wrong))
     if options.upload_url_file == _STDIN and _STDIN in (options.files or ()):
         options.error("only one of -f and --upload-url-file can read standard input")
+
+
+def _wrong_settings(given: Mapping[str, str]) -> Iterator[str]:
+    """Say which are no settings of a run's aggregator, or have values that it would refuse."""
+    from reporter.common.schema import nearest  # both take long to load
+    from reporter.run.settings import Settings
+
+    known = {each.name for each in Settings.described()} - OF_THE_RUN
+    for name in sorted(given.keys() - known):
+        near = nearest(name, known)
+        if name in OF_THE_RUN:
+            yield f"{name} is set by the run"
+        else:
+            yield f"{name} is unknown" + (f"; did you mean {near}?" if near else "")
+    required = dict.fromkeys(("PLAN", "STATE", "OUTPUT"), "set")
+    yield from (each.text for each in Settings.complaints({**given, **required}))
 
 
 def _plugin_timeout(written: str) -> int:
@@ -213,6 +253,18 @@ def _label(written: str) -> tuple[str, str]:
     if not key or not equals:
         raise argparse.ArgumentTypeError(f"not a label KEY=VALUE: {written!r}")
     return key, value
+
+
+def _setting(written: str) -> tuple[str, str]:
+    name, equals, value = written.partition("=")
+    if not name or not equals:
+        raise argparse.ArgumentTypeError(f"not NAME=VALUE: {written!r}")
+    return name, value
+
+
+def _memory(written: str) -> str:
+    size(written)
+    return written
 
 
 def _storage(written: str) -> str | None:

@@ -6,9 +6,9 @@ import pytest
 
 from reporter.aggregator import listeners, main
 from reporter.aggregator.service import Service
-from reporter.aggregator.settings import FAILED, UNFINISHED
 from reporter.common import log
 from reporter.common.lifecycle import Stop
+from reporter.run.settings import FAILED, UNFINISHED
 
 
 @pytest.mark.parametrize(

@@ -2,14 +2,17 @@
 
 import argparse
 from dataclasses import replace
+from importlib.resources import files
 from typing import Any, cast
 
 import pytest
+import yaml
 
 from reporter.errors import Forbidden
 from reporter.run.definition import Definition
+from reporter.run.settings import Settings
 from reporter.runctl.resolve import run_spec
-from reporter.runctl.run_options import arguments
+from reporter.runctl.run_options import OF_THE_RUN, arguments, check
 from reporter.runctl.spec import RunSpec
 from tests.plugin_launches import definition
 
@@ -50,6 +53,7 @@ def asked(
     arguments(parser)
     options = parser.parse_args(["--name", "run-a", *words])
     options.error, options.namespace, options.create_namespace = parser.error, None, False
+    check(options)
     api = cast("Any", world or World("apps"))
     spec, wrong = run_spec(options, definitions, None, api, every=every)
     assert [] == wrong
@@ -102,6 +106,44 @@ def test_a_port_for_progress_reaches_the_launcher() -> None:
     for wrong in ("0", "65536", "x", "65535"):  # of the last there is one for one plugin only
         with pytest.raises(SystemExit):
             asked("--progress-port", wrong)
+
+
+def test_settings_of_the_aggregator_reach_the_run() -> None:
+    """The last one counts, as of an environment."""
+    spec = asked(
+        *("--aggregator-env", "STATUS_VALUES=strict", "--aggregator-env", "MAX_RESULT_BYTES=1"),
+        *("--aggregator-env", "MAX_RESULT_BYTES=2", "--aggregator-memory", "2Gi"),
+    )
+    assert {"STATUS_VALUES": "strict", "MAX_RESULT_BYTES": "2"} == spec.aggregator_env
+    assert "2Gi" == spec.aggregator_memory
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["STATE=/tmp"], ["STATE is set by the run"]),
+        (["STATUS_VALUE=strict"], ["STATUS_VALUE is unknown; did you mean STATUS_VALUES?"]),
+        (["COLOUR=red", "LOG_LEVEL=loud"], ["COLOUR is unknown", 'LOG_LEVEL="loud": must be deb']),
+        (["MAX_RESULT_BYTES=1Gi"], ['MAX_RESULT_BYTES="1Gi": must be an integer from 1']),
+        (["RETRY_WINDOW_SECONDS=900"], ["RETRY_WINDOW_CAP_SECONDS is unset (600): must be"]),
+        (["STATUS_VALUES"], ["not NAME=VALUE: 'STATUS_VALUES'"]),
+    ],
+)
+def test_what_the_aggregator_would_ignore_or_refuse_is_a_usage_error(
+    given: list[str], said: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        asked(*(word for each in given for word in ("--aggregator-env", each)))
+    err = capsys.readouterr().err
+    assert [] == [each for each in said if f": {each}" not in err]
+
+
+def test_every_setting_that_the_run_makes_itself_is_refused() -> None:
+    """Two of one name would be in the Pod, and the last would count."""
+    package, name = "reporter.runctl", "aggregator-pod.yaml"
+    (pod,) = yaml.safe_load_all(files(package).joinpath("manifests", name).read_text())
+    assert {each["name"] for each in pod["spec"]["containers"][0]["env"]} <= OF_THE_RUN
+    assert {each.name for each in Settings.described()} >= OF_THE_RUN
 
 
 def test_a_variable_of_a_plugin_that_could_not_be_read() -> None:
