@@ -50,7 +50,8 @@ def definition_options(parser: "argparse._ActionsContainer") -> None:
         default=[],
         choices=BUILT_IN,
         dest="built_in",
-        help=f"a built-in plugin: {' or '.join(BUILT_IN)}; repeatable (default without -f: all)",
+        help=f"a built-in plugin: {' or '.join(BUILT_IN)} (for others use -f); repeatable (default "
+        "without -f: all)",
     )
 
 
