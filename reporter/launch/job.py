@@ -74,9 +74,9 @@ def job(
     """
     definition = launch.definition(plugin.name)
     name = names.entry_name(location.run, key)
-    template = _Template(location, launch, definition, key)
+    template = _Template(location, launch, definition, key, index)
     template.add_to_pod()
-    template.add_to_containers(index)
+    template.add_to_containers()
     template.add_contract(name, secret_name(location.run, plugin, key), timeout)
     spec: dict[str, Any] = {
         "backoffLimit": 0,
@@ -123,7 +123,7 @@ class _Template:
     """A definition's Pod template, to which what is ours is added."""
 
     def __init__(
-        self, location: RunLocation, launch: Launch, definition: Definition, key: Key
+        self, location: RunLocation, launch: Launch, definition: Definition, key: Key, index: int
     ) -> None:
         self.location, self.launch, self.definition, self.key = location, launch, definition, key
         self.spec: dict[str, Any] = deepcopy(dict(section(definition.template, "spec")))
@@ -132,7 +132,14 @@ class _Template:
         said = number(self.spec, "terminationGracePeriodSeconds")
         self.own_grace = DEFAULT_GRACE if said is None else max(said, 1)
         self.grace = max(GRACE, self.own_grace)
-        self.port: dict[str, Any] = {}
+        for kind in ("initContainers", "containers"):
+            for container in items(self.spec, kind):
+                _fill_in(container, launch, definition.name)
+        name = plugin_container(definition)
+        self.plugin: Any = next(
+            each for each in items(self.spec, "containers") if text(each, "name") == name
+        )
+        self.port = self._progress_port(index)
 
     def document(self) -> dict[str, Any]:
         """Return the whole template."""
@@ -179,14 +186,10 @@ class _Template:
         if self.definition.contract != "link":
             spec["terminationGracePeriodSeconds"] = self.grace
 
-    def add_to_containers(self, index: int) -> None:
+    def add_to_containers(self) -> None:
         """Add what the plugin's own containers get under every contract."""
         launch, definition, spec = self.launch, self.definition, self.spec
         config = launch.config_keys.get(definition.name, {})
-        for kind in ("initContainers", "containers"):
-            for container in items(spec, kind):
-                _fill_in(container, launch, definition.name)
-        self.port = self._progress_port(index)
         values = {}
         if definition.contract == "done-file":
             values["SONOBUOY"] = "true"
@@ -208,29 +211,21 @@ class _Template:
             _add(spec, "volumes", [volume])
 
     def _progress_port(self, index: int) -> dict[str, Any]:
-        """Return the variable of the relay's port: the plugin's own, which it may be unable to
-        change, else the run's.
+        """Return the variable of the relay's port: what the plugin's container has, else the run's.
+
+        A plugin may be unable to post to another.
         """
-        for each in reversed(_listed(self._plugin(), "env")):
+        for each in reversed(_listed(self.plugin, "env")):
             if text(section(each), "name") == PROGRESS_PORT:
                 return dict(each)
-        port = self.launch.progress_port
-        if not self.host_network:
-            port = port or USUAL_PORT
-        elif port:
-            port += index  # such Pods would take each other's
-        else:
+        port = self.launch.progress_port or USUAL_PORT
+        if self.host_network and not self.launch.progress_port:
             port = names.node_port(self.location.namespace, self.location.run, index)
         return {"name": PROGRESS_PORT, "value": str(port)}
 
-    def _plugin(self) -> Any:
-        name = plugin_container(self.definition)
-        return next(each for each in items(self.spec, "containers") if text(each, "name") == name)
-
     def add_contract(self, job_name: str, certificate: str, timeout: int) -> None:
         """Add what the plugin's contract asks for; the Secret `certificate` has the client's."""
-        spec, contract = self.spec, self.definition.contract
-        plugin = self._plugin()
+        spec, contract, plugin = self.spec, self.definition.contract, self.plugin
         link = {
             "AGGREGATOR_URL": self.location.aggregator_url,
             "RESULT_TYPE": self.key.plugin,

@@ -74,7 +74,8 @@ def entry_name(run: str, key: Key) -> str:
 def node_port(namespace: str, run: str, index: int) -> int:
     """Return the progress port of a run's plugin, by its place in the plan, on its node's network.
 
-    There the Pods of all runs share the ports. No range that Linux or Kubernetes assigns from.
+    There the Pods of all runs share the ports. By default neither Linux nor Kubernetes assigns
+    one of these.
     """
     digest = hashlib.sha256(f"{namespace}/{run}".encode()).digest()
     return 20_000 + (int.from_bytes(digest[:8]) + index) % 10_000

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Final
 
 from reporter.cli.cluster import TIMEOUT, asking
 from reporter.cli.exits import CannotTell, content, unreadable
-from reporter.cli.options import port
-from reporter.common.objects import items, section, text
+from reporter.common.objects import items, text
 from reporter.errors import Forbidden
-from reporter.run.definition import PROGRESS_PORT, Definition
+from reporter.run.definition import Definition
 from reporter.run.launch_file import Launch, longest
 from reporter.run.names import is_run_name
 from reporter.run.nodes import Selected, select
@@ -65,10 +64,7 @@ def run_spec(
         version = api.server_version(timeout=TIMEOUT)
         nodes = _nodes(api, definitions, options)
         gives_users = _gives_users(api)
-    if options.progress_port + len(definitions) > 65_536:
-        options.error("--progress-port: plus the position of each plugin it is above 65535")
     wrong = [bad_name(run), *(without_node(each, nodes) for each in definitions)]
-    wrong += (bad_port(each, environment.get(each.name, {})) for each in definitions)
     definitions = tuple(
         replace(
             each,
@@ -226,22 +222,6 @@ def without_node(definition: Definition, nodes: Mapping[str, Selected]) -> str:
         said.append(f"{more} more")
     why = f" ({'; '.join(said)})" if said else ""
     return f"plugin {definition.name}: no node to run on{why}"
-
-
-def bad_port(definition: Definition, environment: Mapping[str, str]) -> str:
-    """Say that a plugin would be told a progress port that is none; nothing otherwise."""
-    own = [
-        text(variable, "value")
-        for container in items(section(definition.template, "spec"), "containers")
-        for variable in items(container, "env")
-        if text(variable, "name") == PROGRESS_PORT and "valueFrom" not in variable
-    ]
-    try:
-        for written in [environment[PROGRESS_PORT]] if PROGRESS_PORT in environment else own:
-            port(written)
-    except argparse.ArgumentTypeError as error:
-        return f"plugin {definition.name}: {PROGRESS_PORT}: {error}"
-    return ""
 
 
 def bad_name(run: str) -> str:

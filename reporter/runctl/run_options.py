@@ -70,7 +70,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         type=port,
         default=0,
         help="port to which plugins post progress, unless their definition or --plugin-env sets "
-        "SONOBUOY_PROGRESS_PORT (default: 8099; with hostNetwork one of the run's own)",
+        "SONOBUOY_PROGRESS_PORT (default: 8099; with hostNetwork another for each plugin and run)",
     )
     what.add_argument(
         "--cleanup",

@@ -150,6 +150,23 @@ def test_sonobuoys_daemon_set_mounts_the_hosts_root_as_its_plugins_expect():
     assert (True, True, True) == (spec["hostPID"], spec["hostIPC"], spec["hostNetwork"])
 
 
+def test_a_plugin_of_sonobuoys_on_its_nodes_network_is_told_that_its_progress_port_is_another():
+    """It may have 8099 written out, as Sonobuoy's pages do, and would lose its progress."""
+    definition = read(THEIRS.format(driver="DaemonSet"))
+    named = THEIRS.replace(
+        "spec:", "spec:\n  env: [{{name: SONOBUOY_PROGRESS_PORT, value: '8099'}}]"
+    )
+    said = "with hostNetwork the progress port is not 8099 but $SONOBUOY_PROGRESS_PORT"
+
+    assert definition.remarks[-1].startswith(said)
+    assert [] == [
+        each
+        for text in (named.format(driver="DaemonSet"), THEIRS.format(driver="Job"))
+        for each in read(text).remarks
+        if "PORT" in each
+    ]
+
+
 def test_sonobuoys_shape_with_everything():
     """Its own Pod comes first, unknown members are ignored."""
     definition = read(

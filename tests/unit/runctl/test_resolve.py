@@ -5,16 +5,8 @@ import pytest
 from reporter.run.definition import Definition
 from reporter.run.nodes import Selected
 from reporter.run.plan import Key, Skipped
-from reporter.runctl.resolve import (
-    bad_name,
-    bad_port,
-    config_keys,
-    make_plan,
-    variable,
-    without_node,
-)
+from reporter.runctl.resolve import bad_name, config_keys, make_plan, variable, without_node
 
-PORT = "SONOBUOY_PROGRESS_PORT"
 POD = {"spec": {"containers": [{"name": "p", "image": "i"}]}}
 QUOTA = Definition("quota", "Job", "result-file", POD, timeout_seconds=60, result_format="adapter")
 CIS = Definition("cis.v1", "Node", "done-file", POD, order=2, config={"a": "1", "b": "2"})
@@ -61,25 +53,6 @@ def test_a_plugin_without_a_node_says_why(nodes: Selected, said: str) -> None:
     """The first reasons are enough, all of them could be thousands."""
     assert said == without_node(CIS, {"cis.v1": nodes})
     assert "" == without_node(QUOTA, {})
-
-
-@pytest.mark.parametrize(
-    ("variable", "given", "said"),
-    [
-        ({"value": "9000"}, {}, ""),
-        ({"value": "0"}, {}, "plugin p: SONOBUOY_PROGRESS_PORT: not a port from 1 to 65535: '0'"),
-        ({"value": "$(PORT)"}, {PORT: "9000"}, ""),
-        ({"value": "9000"}, {PORT: ""}, f"plugin p: {PORT}: not a port from 1 to 65535: ''"),
-        ({"valueFrom": {"fieldRef": {}}}, {}, ""),
-    ],
-)
-def test_a_progress_port_that_is_none(
-    variable: dict[str, object], given: dict[str, str], said: str
-) -> None:
-    """Only what the plugin will have counts, and what only the kubelet can know is trusted."""
-    container = {"name": "c", "image": "i", "env": [{"name": PORT, **variable}]}
-    found = Definition("p", "Job", "done-file", {"spec": {"containers": [container]}})
-    assert said == bad_port(found, given)
 
 
 @pytest.mark.parametrize(
