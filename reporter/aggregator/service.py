@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reporter import __version__
+from reporter.aggregator import FAILED, GOOD, UNFINISHED
 from reporter.aggregator.annotate import Annotator
 from reporter.aggregator.api.status_app import StartupGate, StatusApp
 from reporter.aggregator.api.worker_app import WorkerApp
@@ -38,7 +39,7 @@ from reporter.common.lifecycle import Stop
 from reporter.common.log import RateLimitedLog
 from reporter.run.definition import definition_document
 from reporter.run.launch_file import longest
-from reporter.run.settings import FAILED, GOOD, UNFINISHED, Settings
+from reporter.run.settings import Settings
 from reporter.run.state import Phase
 from reporter.run.status import run_fields
 from reporter.run.view import good

@@ -59,7 +59,7 @@ def read_chosen(options: argparse.Namespace) -> tuple[list[Definition], list[str
     """Return the definitions that are right, of each name the first, and all problems."""
     if not options.files and not options.built_in:
         options.built_in = list(BUILT_IN)
-        tell(f"no -f and no --plugin: taking the built-in plugins {', '.join(BUILT_IN)}")
+        tell(f"no -f or --plugin: using all built-in plugins: {', '.join(BUILT_IN)}")
     loaded = load(options.files, options.built_in)
     problems = [
         *map(unreadable, loaded.unread),

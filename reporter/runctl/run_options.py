@@ -8,18 +8,19 @@ from typing import Final, get_args
 from reporter.cli import output as show
 from reporter.cli.cluster import cluster_arguments
 from reporter.cli.options import count, image_argument, length, port, size
+from reporter.common.manifest import manifest
 from reporter.run.launch_file import MOST_NODES_AT_ONCE
 from reporter.run.plan import DEFAULT_TIMEOUT, LONGEST_TIMEOUT, CertificateFor
 from reporter.runctl.definitions import definition_options
 from reporter.runctl.follow import delivery_option
 
 _STDIN: Final = "-"
-OF_THE_RUN: Final = frozenset(
-    "ADVERTISE_ADDRESS EXIT_WHEN_FINISHED EXPORT_CERTS EXPORT_SECRETS LAUNCH LISTEN OUTPUT PLAN "  # noqa: SIM905 - one a line would be long
-    "POD_NAME POD_NAMESPACE SERVER_NAMES SONOBUOY_ADVERTISE_IP STATE STATUS_LISTEN STATUS_TLS_CERT "
-    "STATUS_TLS_CLIENT_CA STATUS_TLS_KEY UPLOAD_CA UPLOAD_URL_FILE WORKER_CA".split()
+_NOT_IN_RUNS: Final = (
+    *("EXPORT_CERTS", "EXPORT_SECRETS", "WORKER_CA"),
+    *("LISTEN", "SONOBUOY_ADVERTISE_IP", "STATUS_LISTEN"),
 )
-"""Settings of the aggregator that follow from how the run sets it up."""
+"""Settings of the aggregator that are neither in its manifest nor of any use in a run."""
+_LEAST_MEMORY: Final = 128 * 2**20
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -223,15 +224,19 @@ def _wrong_settings(given: Mapping[str, str]) -> Iterator[str]:
     from reporter.common.schema import nearest  # both take long to load
     from reporter.run.settings import Settings
 
-    known = {each.name for each in Settings.described()} - OF_THE_RUN
+    (pod,) = manifest("reporter.runctl", "aggregator-pod.yaml")
+    in_pod = pod["spec"]["containers"][0]["env"]
+    fixed = {*_NOT_IN_RUNS, *(each["name"] for each in in_pod)}
+    known = {each.name for each in Settings.described()} - fixed
     for name in sorted(given.keys() - known):
-        near = nearest(name, known)
-        if name in OF_THE_RUN:
+        near = nearest(name.upper(), known)
+        if name in fixed:
             yield f"{name} is set by the run"
         else:
             yield f"{name} is unknown" + (f"; did you mean {near}?" if near else "")
-    required = dict.fromkeys(("PLAN", "STATE", "OUTPUT"), "set")
-    yield from (each.text for each in Settings.complaints({**given, **required}))
+    rest = dict.fromkeys(("PLAN", "STATE", "OUTPUT"), "set")
+    rest |= {name: given[name] for name in given.keys() & known}
+    yield from (each.text for each in Settings.complaints(rest))
 
 
 def _plugin_timeout(written: str) -> int:
@@ -263,7 +268,8 @@ def _setting(written: str) -> tuple[str, str]:
 
 
 def _memory(written: str) -> str:
-    size(written)
+    if size(written) < _LEAST_MEMORY:
+        raise argparse.ArgumentTypeError(f"less than 128Mi: {written!r}")
     return written
 
 

@@ -155,7 +155,7 @@ def test_without_a_definition_or_a_built_in_plugin_all_of_these_are_meant():
 
     assert (0, ["mirror/ours:1"]) == (code, out)
     assert [
-        f"status-ctl: no -f and no --plugin: taking the built-in plugins {', '.join(BUILT_IN)}"
+        f"status-ctl: no -f or --plugin: using all built-in plugins: {', '.join(BUILT_IN)}"
     ] == err
 
 

@@ -4,11 +4,10 @@ import json
 
 import pytest
 
-from reporter.aggregator import listeners, main
+from reporter.aggregator import FAILED, UNFINISHED, listeners, main
 from reporter.aggregator.service import Service
 from reporter.common import log
 from reporter.common.lifecycle import Stop
-from reporter.run.settings import FAILED, UNFINISHED
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,6 @@ SITUATIONS = {
         launch=replace(ALL.launch, service_account="mine", pull_secrets=()),
     ),
     "no conditions on Jobs": replace(ALL, launch=replace(ALL.launch, write_conditions=False)),
-    "settings of the aggregator": replace(ALL, aggregator_env={"STATUS_VALUES": "strict"}),
     "users from the platform": replace(ALL, fixed_group=False),
 }
 

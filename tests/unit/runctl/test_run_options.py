@@ -2,17 +2,14 @@
 
 import argparse
 from dataclasses import replace
-from importlib.resources import files
 from typing import Any, cast
 
 import pytest
-import yaml
 
 from reporter.errors import Forbidden
 from reporter.run.definition import Definition
-from reporter.run.settings import Settings
 from reporter.runctl.resolve import run_spec
-from reporter.runctl.run_options import OF_THE_RUN, arguments, check
+from reporter.runctl.run_options import arguments, check
 from reporter.runctl.spec import RunSpec
 from tests.plugin_launches import definition
 
@@ -122,6 +119,7 @@ def test_settings_of_the_aggregator_reach_the_run() -> None:
     ("given", "said"),
     [
         (["STATE=/tmp"], ["STATE is set by the run"]),
+        (["status_values=strict"], ["status_values is unknown; did you mean STATUS_VALUES?"]),
         (["STATUS_VALUE=strict"], ["STATUS_VALUE is unknown; did you mean STATUS_VALUES?"]),
         (["COLOUR=red", "LOG_LEVEL=loud"], ["COLOUR is unknown", 'LOG_LEVEL="loud": must be deb']),
         (["MAX_RESULT_BYTES=1Gi"], ['MAX_RESULT_BYTES="1Gi": must be an integer from 1']),
@@ -138,12 +136,25 @@ def test_what_the_aggregator_would_ignore_or_refuse_is_a_usage_error(
     assert [] == [each for each in said if f": {each}" not in err]
 
 
-def test_every_setting_that_the_run_makes_itself_is_refused() -> None:
-    """Two of one name would be in the Pod, and the last would count."""
-    package, name = "reporter.runctl", "aggregator-pod.yaml"
-    (pod,) = yaml.safe_load_all(files(package).joinpath("manifests", name).read_text())
-    assert {each["name"] for each in pod["spec"]["containers"][0]["env"]} <= OF_THE_RUN
-    assert {each.name for each in Settings.described()} >= OF_THE_RUN
+def test_a_setting_of_the_run_is_refused_whatever_its_value(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Two of one name would be in the Pod, or it would listen where no probe looks."""
+    for name in (
+        *("LISTEN", "STATUS_LISTEN", "SONOBUOY_ADVERTISE_IP", "WORKER_CA", "EXPORT_CERTS"),
+        *("EXPORT_SECRETS", "UPLOAD_CA", "EXIT_WHEN_FINISHED"),
+    ):
+        with pytest.raises(SystemExit):
+            asked("--aggregator-env", f"{name}=:1")
+        said = f"--aggregator-env: {name} is set by the run\n"
+        assert capsys.readouterr().err.endswith(f"error: {said}")
+
+
+def test_an_aggregator_has_at_least_the_memory_that_it_needs() -> None:
+    for wrong in ("1", "127Mi", "much"):
+        with pytest.raises(SystemExit):
+            asked("--aggregator-memory", wrong)
+    assert "128Mi" == asked("--aggregator-memory", "128Mi").aggregator_memory
 
 
 def test_a_variable_of_a_plugin_that_could_not_be_read() -> None:
