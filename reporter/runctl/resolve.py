@@ -34,7 +34,7 @@ _GIVES_USERS: Final = "security.openshift.io"
 _REASONS_SHOWN: Final = 3
 _NO_RIGHT: Final = """\
 the list of nodes is forbidden: {}
-Name the nodes instead: --node NAME,..."""
+Name the nodes instead: --node NAME,..., or choose other plugins with -f or --plugin"""
 
 
 def run_spec(
