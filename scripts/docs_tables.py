@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 from generated import ROOT, keep, read
 
-from reporter.aggregator import settings as aggregator
 from reporter.common.settings import NAME_RULE, Variable
 from reporter.lint.rules import RULES
+from reporter.run import settings as aggregator
 from reporter.sidecar import settings as sidecar
 
 OBVIOUS = (

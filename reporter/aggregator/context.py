@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reporter.aggregator.metrics import Metrics
-from reporter.aggregator.settings import Settings
 from reporter.common import log
 from reporter.ledger import Store, Windows
 from reporter.ledger.blobs import BlobStore, Step, no_step
@@ -18,6 +17,7 @@ from reporter.run import heartbeats as beats
 from reporter.run.clock import RunClock
 from reporter.run.launch_file import Launch
 from reporter.run.plan import Plan
+from reporter.run.settings import Settings
 
 if TYPE_CHECKING:
     from reporter.kube.api import KubeApi

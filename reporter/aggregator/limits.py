@@ -1,6 +1,6 @@
 """The aggregator's limits that no cluster needs to change, each with its reason. Times in seconds.
 
-Limits that users may have to raise are settings (`reporter.aggregator.settings`). Read these
+Limits that users may have to raise are settings (`reporter.run.settings`). Read these
 as attributes of this module: tests change some of them.
 """
 

@@ -22,8 +22,8 @@ from reporter.aggregator.certificates.tls import (
 )
 from reporter.aggregator.context import Context
 from reporter.aggregator.server.listener import Handler, Listener
-from reporter.aggregator.settings import HostPort, Settings
 from reporter.errors import SettingsError
+from reporter.run.settings import HostPort, Settings
 
 _STATUS_KEEP_ALIVE = 10.0  # seconds; readers poll, or hold a stream
 

@@ -12,11 +12,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from reporter import __version__
+from reporter.aggregator import FAILED, GOOD, UNFINISHED, USAGE
 from reporter.aggregator.run_plan import launch_of, plan_of, read_plan
-from reporter.aggregator.settings import FAILED, GOOD, UNFINISHED, USAGE, HostPort, Settings
 from reporter.common import log
 from reporter.common.lifecycle import Stop
 from reporter.errors import MissingFile, ReporterError, SettingsError
+from reporter.run.settings import HostPort, Settings
 
 _STANDING = {"PLAN": "FILE", "STATE": "DIR", "OUTPUT": "DIR", "EXPORT_CERTS": "DIR"}
 

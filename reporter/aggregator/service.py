@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reporter import __version__
+from reporter.aggregator import FAILED, GOOD, UNFINISHED
 from reporter.aggregator.annotate import Annotator
 from reporter.aggregator.api.status_app import StartupGate, StatusApp
 from reporter.aggregator.api.worker_app import WorkerApp
@@ -32,13 +33,13 @@ from reporter.aggregator.listeners import (
 from reporter.aggregator.run_log import RunLog
 from reporter.aggregator.run_plan import keep_launch
 from reporter.aggregator.server.listener import Listener
-from reporter.aggregator.settings import FAILED, GOOD, UNFINISHED, Settings
 from reporter.aggregator.tarball.finish import Finish
 from reporter.common import log
 from reporter.common.lifecycle import Stop
 from reporter.common.log import RateLimitedLog
 from reporter.run.definition import definition_document
 from reporter.run.launch_file import longest
+from reporter.run.settings import Settings
 from reporter.run.state import Phase
 from reporter.run.status import run_fields
 from reporter.run.view import good

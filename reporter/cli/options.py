@@ -49,6 +49,13 @@ def count(text: str) -> int:
     return int(text)
 
 
+def port(text: str) -> int:
+    """Read a port number."""
+    if not (text.isascii() and text.isdigit() and len(text) <= 5 and 0 < int(text) <= 65535):
+        raise argparse.ArgumentTypeError(f"not a port from 1 to 65535: {text!r}")
+    return int(text)
+
+
 def image_argument(parser: "argparse._ActionsContainer") -> None:
     """Declare `--image`."""
     parser.add_argument(

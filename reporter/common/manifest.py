@@ -16,12 +16,13 @@ _LEFT_OUT: Final = object()
 
 def filled(package: str, name: str, values: Values) -> list[dict[str, Any]]:
     """Return the objects of a file in `manifests` of a package."""
-    found = (_fill(each, values) for each in _manifest(package, name))
+    found = (_fill(each, values) for each in manifest(package, name))
     return [each for each in found if each is not _LEFT_OUT]
 
 
 @cache
-def _manifest(package: str, name: str) -> list[Any]:
+def manifest(package: str, name: str) -> list[Any]:
+    """Return the objects of such a file as they are written."""
     # Here, because most commands create nothing.
     from importlib.resources import files
 

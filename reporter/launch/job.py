@@ -15,7 +15,7 @@ from reporter.common.objects import Object, items, number, section, text
 from reporter.launch import added_container
 from reporter.launch.added_container import CONFIG, variables
 from reporter.run import names
-from reporter.run.definition import Definition, full_image
+from reporter.run.definition import PROGRESS_PORT, Definition, full_image
 from reporter.run.identity import ANY_NODE
 from reporter.run.launch_file import Launch, RunLocation
 from reporter.run.nodes import affinity
@@ -25,7 +25,7 @@ from reporter.verdict.pod import DEFAULT_CONTAINER, Names, find_adapter
 UPLOADS: Final = 3_600  # seconds for uploads after the plugin's time: none is cut off
 KEPT: Final = 86_400  # seconds that a Job stays whose launcher never came back
 CONFIG_AT: Final = "/tmp/sonobuoy/config"  # noqa: S108 - the path of Sonobuoy's plugins
-PROGRESS_PORT: Final = 8099
+USUAL_PORT: Final = 8099  # for progress, as Sonobuoy's
 GRACE: Final = 60  # seconds that our containers have for an upload after SIGTERM
 DEFAULT_GRACE: Final = 30  # what Kubernetes gives to Pods that name none
 RESULT_FILE: Final = "adapter-result.json"
@@ -74,9 +74,9 @@ def job(
     """
     definition = launch.definition(plugin.name)
     name = names.entry_name(location.run, key)
-    template = _Template(location, launch, definition, key)
+    template = _Template(location, launch, definition, key, index)
     template.add_to_pod()
-    template.add_to_containers(index)
+    template.add_to_containers()
     template.add_contract(name, secret_name(location.run, plugin, key), timeout)
     spec: dict[str, Any] = {
         "backoffLimit": 0,
@@ -123,7 +123,7 @@ class _Template:
     """A definition's Pod template, to which what is ours is added."""
 
     def __init__(
-        self, location: RunLocation, launch: Launch, definition: Definition, key: Key
+        self, location: RunLocation, launch: Launch, definition: Definition, key: Key, index: int
     ) -> None:
         self.location, self.launch, self.definition, self.key = location, launch, definition, key
         self.spec: dict[str, Any] = deepcopy(dict(section(definition.template, "spec")))
@@ -132,7 +132,14 @@ class _Template:
         said = number(self.spec, "terminationGracePeriodSeconds")
         self.own_grace = DEFAULT_GRACE if said is None else max(said, 1)
         self.grace = max(GRACE, self.own_grace)
-        self.port = str(PROGRESS_PORT)
+        for kind in ("initContainers", "containers"):
+            for container in items(self.spec, kind):
+                _fill_in(container, launch, definition.name)
+        name = plugin_container(definition)
+        self.plugin: Any = next(
+            each for each in items(self.spec, "containers") if text(each, "name") == name
+        )
+        self.port = self._progress_port(index)
 
     def document(self) -> dict[str, Any]:
         """Return the whole template."""
@@ -179,15 +186,10 @@ class _Template:
         if self.definition.contract != "link":
             spec["terminationGracePeriodSeconds"] = self.grace
 
-    def add_to_containers(self, index: int) -> None:
+    def add_to_containers(self) -> None:
         """Add what the plugin's own containers get under every contract."""
         launch, definition, spec = self.launch, self.definition, self.spec
         config = launch.config_keys.get(definition.name, {})
-        if self.host_network:
-            self.port = str(PROGRESS_PORT + index)  # such Pods would take each other's
-        for kind in ("initContainers", "containers"):
-            for container in items(spec, kind):
-                _fill_in(container, launch, definition.name)
         values = {}
         if definition.contract == "done-file":
             values["SONOBUOY"] = "true"
@@ -195,10 +197,11 @@ class _Template:
                 values["SONOBUOY_K8S_VERSION"] = launch.kubernetes_version
         if definition.contract == "done-file" or config:
             values["SONOBUOY_CONFIG_DIR"] = CONFIG_AT
+        added = [*variables(values), *self.node]
         if definition.contract != "link":
-            values["SONOBUOY_PROGRESS_PORT"] = self.port
+            added.append(self.port)
         for container in items(spec, "containers"):
-            _put_variables(container, [*variables(values), *self.node], ours_win=False)
+            _put_variables(container, added, ours_win=False)
             if config:
                 mount = {"name": CONFIG, "mountPath": CONFIG_AT, "readOnly": True}
                 _add(container, "volumeMounts", [mount])
@@ -207,11 +210,22 @@ class _Template:
             volume = {"name": CONFIG, "configMap": {"name": self.location.run, "items": files}}
             _add(spec, "volumes", [volume])
 
+    def _progress_port(self, index: int) -> dict[str, Any]:
+        """Return the variable of the relay's port: what the plugin's container has, else the run's.
+
+        A plugin may be unable to post to another.
+        """
+        for each in reversed(_listed(self.plugin, "env")):
+            if text(section(each), "name") == PROGRESS_PORT:
+                return dict(each)
+        port = self.launch.progress_port or USUAL_PORT
+        if self.host_network and not self.launch.progress_port:
+            port = names.node_port(self.location.namespace, self.location.run, index)
+        return {"name": PROGRESS_PORT, "value": str(port)}
+
     def add_contract(self, job_name: str, certificate: str, timeout: int) -> None:
         """Add what the plugin's contract asks for; the Secret `certificate` has the client's."""
-        spec, contract = self.spec, self.definition.contract
-        name = plugin_container(self.definition)
-        plugin: Any = next(each for each in items(spec, "containers") if text(each, "name") == name)
+        spec, contract, plugin = self.spec, self.definition.contract, self.plugin
         link = {
             "AGGREGATOR_URL": self.location.aggregator_url,
             "RESULT_TYPE": self.key.plugin,
@@ -240,19 +254,18 @@ class _Template:
                 "image": self.launch.image,
                 "job": job_name,
                 "namespace": self.location.namespace,
-                "plugin_container": name,
+                "plugin_container": text(plugin, "name"),
                 "results_directory": directory,
                 "results_path": f"{directory}/{RESULT_FILE}",
                 "timeout": str(timeout),
                 "grace": str(self.grace),
-                "port": self.port,
                 "scope": "single-node" if self.node else "global",
                 "silent": not self.definition.heartbeats,
                 "no_conditions": not self.launch.write_conditions,
                 "host_network": self.host_network,
             },
         )
-        ours["env"] += [*variables(link), *self.node]
+        ours["env"] += [*variables(link), self.port, *self.node]
         ours["securityContext"] = added_container.security(plugin, spec)
         ours["volumeMounts"] = [
             {**mount, "readOnly": True} if of_results_file else dict(mount),

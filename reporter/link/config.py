@@ -20,6 +20,7 @@ from reporter.link import pem
 from reporter.link.messages import GLOBAL
 
 DELAY_SECONDS = 5.0
+PROGRESS_PORT = 8099
 
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 _PEMS = ("ca_cert", "client_cert", "client_key")
@@ -80,7 +81,7 @@ class WorkerConfig:
     client_cert: str = field(repr=False)
     client_key: str = field(repr=False)
     results_dir: Path = Path("/tmp/sonobuoy/results")  # noqa: S108 - the path of the contract
-    progress_port: int = 8099
+    progress_port: int = PROGRESS_PORT
     done_file_delay: float | None = None
     namespace: str = ""
     plugin_pod: str = ""
@@ -165,6 +166,8 @@ def _read(environ: Mapping[str, str], scope: str) -> tuple[dict[str, Any], list[
         del values["node"]
     if "done_file_delay" in values:
         values["done_file_delay"] = _delay(values["done_file_delay"], warnings)
+    if "progress_port" in values:
+        values["progress_port"] = _port(values["progress_port"], warnings)
     for name, (number, *_) in _NUMBERS.items():
         try:
             if name in values:
@@ -239,6 +242,13 @@ def _delay(text: str, warnings: list[str]) -> float:
         f"SONOBUOY_DONE_FILE_DELAY: {text[:40]!r} is not a duration; using {DELAY_SECONDS:g}s"
     )
     return DELAY_SECONDS
+
+
+def _port(text: str, warnings: list[str]) -> int:
+    if re.fullmatch(r"[0-9]{1,5}", text) and 0 < int(text) <= 65535:
+        return int(text)
+    warnings.append(f"SONOBUOY_PROGRESS_PORT: {text[:40]!r} is not a port; using {PROGRESS_PORT}")
+    return PROGRESS_PORT
 
 
 def _checked(given: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 
 from reporter.common import label_selector
 from reporter.common.objects import Object, items, text
-from reporter.run.plan import ResultFormat, is_name
+from reporter.run.plan import CertificateFor, ResultFormat, is_name
 
 Place = tuple[str | int, ...]
 """Where a value stands in its document: member names and list positions."""
@@ -29,6 +29,7 @@ RESERVED_VOLUMES: Final = (
 )
 """Volumes that are added to a plugin's Pod."""
 KUBERNETES_VERSION: Final = "$SONOBUOY_K8S_VERSION"
+PROGRESS_PORT: Final = "SONOBUOY_PROGRESS_PORT"
 PRODUCT: Final = "$STATUS_REPORTER_IMAGE"
 """Stands for the status reporter's own image."""
 
@@ -41,6 +42,7 @@ _MEMBERS: Final = {
     "resultFormat": "result_format",
     "heartbeats": "heartbeats",
     "cleanup": "cleanup",
+    "identity": "identity",
 }
 """Members of our shape's `spec`, and the fields that have the same value."""
 
@@ -73,6 +75,7 @@ class Definition:
     heartbeats: bool = True
     nodes: NodeSelection = NodeSelection()
     cleanup: Cleanup = "always"
+    identity: CertificateFor = "plugin"
     config: Mapping[str, str] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
 
@@ -107,6 +110,8 @@ def misfits(definition: Definition) -> Iterator[tuple[Place, str]]:
         )
     if definition.driver == "Job" and definition.nodes != NodeSelection():
         yield ("spec", "nodes"), "is only for the driver Node"
+    if definition.driver == "Job" and definition.identity == "node":
+        yield ("spec", "identity"), "can be node only for the driver Node"
     try:
         label_selector.parse(definition.nodes.selector)
     except ValueError as error:

@@ -10,7 +10,14 @@ from typing import Any, Final
 from reporter.common import schema
 from reporter.common.kubernetes_yaml import Document, Mistake, read_documents
 from reporter.common.objects import Object, items
-from reporter.run.definition import API_VERSION, Definition, Place, misfits, read_definition
+from reporter.run.definition import (
+    API_VERSION,
+    PROGRESS_PORT,
+    Definition,
+    Place,
+    misfits,
+    read_definition,
+)
 
 MAX_BYTES: Final = 1024 * 1024  # what an object of the API server can hold
 _MOST_VALUES: Final = 20_000  # of a document, each alias counted as what it stands for
@@ -126,6 +133,12 @@ def _sonobuoy_template(document: Object, *, per_node: bool) -> tuple[Object, tup
         del spec["serviceAccountName"]
         remarks.append(
             f"the service account {_ACCOUNT} is replaced by --service-account or the run's own"
+        )
+    own = [each.get("name") for each in items(document["spec"], "env")]
+    if spec.get("hostNetwork") is True and PROGRESS_PORT not in own:
+        remarks.append(
+            f"with hostNetwork the progress port is not 8099 but ${PROGRESS_PORT}; set that "
+            "variable to keep 8099"
         )
     return {"spec": spec}, tuple(remarks)
 

@@ -31,6 +31,7 @@ _MEMBERS: Final = {
     "maxNodesAtOnce": "max_nodes_at_once",
     "environment": "environment",
     "configKeys": "config_keys",
+    "progressPort": "progress_port",
     "snapshot": "snapshot",
 }
 """Members of the document, and the fields that have the same value."""
@@ -44,7 +45,8 @@ class Launch:
     plugins that name none. `write_conditions` says whether it may patch the status of Jobs.
     `environment` has variables by plugin, `config_keys` by plugin the key in the run's ConfigMap
     for each file of its configuration. `max_nodes_at_once` bounds the open entries of a plugin.
-    `snapshot` is the plugin whose result lies at the top of the tarball, if one does.
+    `progress_port` is the relay's instead of the usual ones, if it is set. `snapshot` is the plugin
+    whose result lies at the top of the tarball, if one does.
     """
 
     image: str
@@ -56,6 +58,7 @@ class Launch:
     max_nodes_at_once: int = MOST_NODES_AT_ONCE
     environment: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     config_keys: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    progress_port: int = 0
     snapshot: str = ""
 
     @cached_property
@@ -93,8 +96,9 @@ def encode_launch(launch: Launch) -> str:
             for each in launch.definitions
         ],
     }
-    if not launch.snapshot:
-        del document["snapshot"]
+    for member in ("progressPort", "snapshot"):
+        if not document[member]:
+            del document[member]
     return json.dumps(document, indent=1, ensure_ascii=False)
 
 

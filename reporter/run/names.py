@@ -71,6 +71,16 @@ def entry_name(run: str, key: Key) -> str:
     return f"{run}-{prefix}-{hashlib.sha256(said).hexdigest()[:_DIGITS]}"
 
 
+def node_port(namespace: str, run: str, index: int) -> int:
+    """Return the progress port of a run's plugin, by its place in the plan, on its node's network.
+
+    There the Pods of all runs share the ports. By default neither Linux nor Kubernetes assigns
+    one of these.
+    """
+    digest = hashlib.sha256(f"{namespace}/{run}".encode()).digest()
+    return 20_000 + (int.from_bytes(digest[:8]) + index) % 10_000
+
+
 def annotations(key: Key) -> dict[str, str]:
     """Return what says whose an object is."""
     return {PLUGIN: key.plugin, NODE: key.node}

@@ -20,6 +20,7 @@ LONGEST_TIMEOUT = 366 * 86_400  # certificates are valid for as long, and a date
 
 ResultFormat = Literal["raw", "adapter", "junit", "e2e", "gojson", "manual"]
 _FORMATS = get_args(ResultFormat)
+CertificateFor = Literal["plugin", "node"]
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 _NODE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9])?")
@@ -64,7 +65,7 @@ class Plugin:
     nodes: tuple[str, ...] = ()
     order: int = 0
     heartbeats: bool = False
-    identity: Literal["plugin", "node"] = "plugin"
+    identity: CertificateFor = "plugin"
     timeout_seconds: int | None = None
     skipped: tuple[Skipped, ...] = ()
     result_format: ResultFormat = "raw"

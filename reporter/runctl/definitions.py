@@ -11,12 +11,12 @@ from errno import ENOENT
 from pathlib import Path
 
 from reporter.cli.exits import content, unreadable
-from reporter.cli.output import shown_file
+from reporter.cli.output import shown_file, tell
 from reporter.run.definition import Definition, doubled
 
 SUFFIXES = (".yaml", ".yml")
 BUILT_IN = ("host-facts", "cluster-snapshot")
-"""Plugins of our own, by the names of their definitions."""
+"""Plugins of our own, by the names of their definitions: all of them where nothing is named."""
 _BUILT_IN_AT = Path(__file__).with_name("plugins")
 
 
@@ -50,14 +50,16 @@ def definition_options(parser: "argparse._ActionsContainer") -> None:
         default=[],
         choices=BUILT_IN,
         dest="built_in",
-        help=f"a built-in plugin: {' or '.join(BUILT_IN)} (for others use -f); repeatable",
+        help=f"a built-in plugin: {' or '.join(BUILT_IN)} (for others use -f); repeatable (default "
+        "without -f: all)",
     )
 
 
 def read_chosen(options: argparse.Namespace) -> tuple[list[Definition], list[str]]:
     """Return the definitions that are right, of each name the first, and all problems."""
     if not options.files and not options.built_in:
-        options.error("one of -f and --plugin is required")
+        options.built_in = list(BUILT_IN)
+        tell(f"no -f or --plugin: using all built-in plugins: {', '.join(BUILT_IN)}")
     loaded = load(options.files, options.built_in)
     problems = [
         *map(unreadable, loaded.unread),

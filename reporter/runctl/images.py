@@ -10,7 +10,8 @@ from reporter.runctl.definitions import definition_options, read_chosen
 
 DESCRIPTION = """\
 Lists the images that a run of plugins needs, one per line: those of the plugin definitions, and the
-status reporter's own. Use the list to copy the images to a mirror.
+status reporter's own. Use the list to copy the images to a mirror. Without -f or --plugin it is for
+all built-in plugins.
 
 exit codes:
   0    the images were listed

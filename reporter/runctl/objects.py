@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from reporter.common.manifest import Values, filled
 from reporter.common.objects import View, section
+from reporter.launch.added_container import variables
 from reporter.launch.job import secret_names
 from reporter.run import names
 from reporter.run.launch_file import encode_launch
@@ -43,6 +44,7 @@ def without_namespace(spec: RunSpec) -> list[dict[str, Any]]:
     """Return all but the namespace, in order: the ConfigMap is the lock on the run's name."""
     values = _values(spec)
     (pod,) = filled("reporter.runctl", "aggregator-pod.yaml", values)
+    pod["spec"]["containers"][0]["env"] += variables(spec.aggregator_env)
     return [
         *filled("reporter.runctl", "run.yaml", values),
         *map(dict, spec.extra),
@@ -87,6 +89,8 @@ def _values(spec: RunSpec) -> Values:
         "backoff_limit": _backoff_limit(spec),
         "storage_class": spec.storage_class or None,
         "image": launch.image,
+        "memory_request": spec.aggregator_memory or "128Mi",
+        "memory_limit": spec.aggregator_memory or "384Mi",
         "advertise_address": spec.worker_address,
         "server_names": f"{run},{host},{host}.svc,{host}.svc.cluster.local",
         "fixed_group": spec.fixed_group,

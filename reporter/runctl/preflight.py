@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 
 AT_ONCE: Final = 8
 INSTEAD: Final = "; -n uses a namespace that exists"
+_LESS: Final = (
+    "; choose other plugins with -f or --plugin, or limit the snapshot to namespaces "
+    "(SNAPSHOT_NAMESPACES, SNAPSHOT_RESOURCES)"
+)
 ACCOUNT: Final = "default"
 """The account that every namespace has."""
 _NODES: Final = 20
@@ -187,6 +191,8 @@ class _Questions:
                 return ""
         elif isinstance(error, AlreadyExists):
             why += f"; {advice(wanted)}"
+        elif isinstance(error, Forbidden) and kind == "ClusterRole":
+            why += _LESS
         elif isinstance(error, Forbidden) and kind == "Role" and self._only_conditions(wanted):
             self.conditions = False
             return ""

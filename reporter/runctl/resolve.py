@@ -34,7 +34,7 @@ _GIVES_USERS: Final = "security.openshift.io"
 _REASONS_SHOWN: Final = 3
 _NO_RIGHT: Final = """\
 the list of nodes is forbidden: {}
-Name the nodes instead: --node NAME,..."""
+Name the nodes instead: --node NAME,..., or choose other plugins with -f or --plugin"""
 
 
 def run_spec(
@@ -65,19 +65,26 @@ def run_spec(
         nodes = _nodes(api, definitions, options)
         gives_users = _gives_users(api)
     wrong = [bad_name(run), *(without_node(each, nodes) for each in definitions)]
-    definitions = tuple(each for each in definitions if not without_node(each, nodes))
+    definitions = tuple(
+        replace(
+            each,
+            cleanup=options.cleanup or each.cleanup,
+            identity=(each.driver == "Node" and options.identity) or each.identity,
+        )
+        for each in definitions
+        if not without_node(each, nodes)
+    )
     spec = RunSpec(
         namespace=options.namespace or OWN_NAMESPACE.format(run=run),
         plan=make_plan(run, definitions, nodes, options.plugin_timeout),
         launch=Launch(
             image=options.image,
             service_account=options.service_account or plugin_account(run),
-            definitions=tuple(
-                replace(each, cleanup=options.cleanup or each.cleanup) for each in definitions
-            ),
+            definitions=definitions,
             pull_secrets=tuple(options.image_pull_secret),
             kubernetes_version=version,
             max_nodes_at_once=options.max_nodes_at_once,
+            progress_port=options.progress_port,
             environment=environment,
             config_keys=config_keys(definitions),
         ),
@@ -89,6 +96,8 @@ def run_spec(
         exit=options.exit,
         create_namespace=not options.namespace or options.create_namespace,
         aggregator_service_account=options.aggregator_service_account,
+        aggregator_env=dict(options.aggregator_env),
+        aggregator_memory=options.aggregator_memory,
         node_selector=dict(options.aggregator_node_selector),
         fixed_group=not gives_users,
     )
@@ -192,6 +201,7 @@ def make_plan(
             nodes=nodes.get(each.name, nowhere).chosen,
             order=each.order,
             heartbeats=each.heartbeats,
+            identity=each.identity,
             timeout_seconds=each.timeout_seconds,
             skipped=nodes.get(each.name, nowhere).skipped,
             result_format=each.result_format,

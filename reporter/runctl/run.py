@@ -38,12 +38,13 @@ arguments = run_options.arguments
 
 DESCRIPTION = """\
 Starts plugins in the cluster: a Job for each, or one for each node, and an aggregator that collects
-and judges their results. With --wait it shows the progress and exits when the run is over.
+and judges their results. With --wait it shows the progress and exits when the run is over. Without
+-f and --plugin it starts all built-in plugins, for a health report of the cluster.
 
 Without -n the run gets its own namespace, status-reporter-RUN, which is created first. Then
 everything is checked: if there are problems, all of them are printed and nothing stays in the
-cluster. Ctrl-C while waiting does
-not stop the run; Ctrl-C or SIGTERM before all objects are created removes those that were created.
+cluster. Ctrl-C while waiting does not stop the run; Ctrl-C or SIGTERM before all objects are
+created removes those that were created.
 
 exit codes:
   0    started; with --wait: passed

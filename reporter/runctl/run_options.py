@@ -1,18 +1,26 @@
 """The options of `status-ctl run`."""
 
 import argparse
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Final, get_args
 
 from reporter.cli import output as show
 from reporter.cli.cluster import cluster_arguments
-from reporter.cli.options import count, image_argument, length, size
+from reporter.cli.options import count, image_argument, length, port, size
+from reporter.common.manifest import manifest
 from reporter.run.launch_file import MOST_NODES_AT_ONCE
-from reporter.run.plan import DEFAULT_TIMEOUT, LONGEST_TIMEOUT
+from reporter.run.plan import DEFAULT_TIMEOUT, LONGEST_TIMEOUT, CertificateFor
 from reporter.runctl.definitions import definition_options
 from reporter.runctl.follow import delivery_option
 
 _STDIN: Final = "-"
+_NOT_IN_RUNS: Final = (
+    *("EXPORT_CERTS", "EXPORT_SECRETS", "WORKER_CA"),
+    *("LISTEN", "SONOBUOY_ADVERTISE_IP", "STATUS_LISTEN"),
+)
+"""Settings of the aggregator that are neither in its manifest nor of any use in a run."""
+_LEAST_MEMORY: Final = 128 * 2**20
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -58,9 +66,23 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="set an environment variable in a plugin's containers; repeatable",
     )
     what.add_argument(
+        "--progress-port",
+        metavar="PORT",
+        type=port,
+        default=0,
+        help="port to which plugins post progress, unless their definition or --plugin-env sets "
+        "SONOBUOY_PROGRESS_PORT (default: 8099; with hostNetwork another for each plugin and run)",
+    )
+    what.add_argument(
         "--cleanup",
         choices=("always", "success", "never"),
         help="when the Jobs of plugins are deleted (default: as set in each definition)",
+    )
+    what.add_argument(
+        "--identity",
+        choices=get_args(CertificateFor),
+        help="for plugins of the driver Node: one client certificate for each plugin, or one for "
+        "each node (default: as set in each definition)",
     )
     how = parser.add_argument_group("how to run it")
     image_argument(how)
@@ -91,6 +113,20 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         help="a label that the aggregator's node must have; repeatable",
+    )
+    how.add_argument(
+        "--aggregator-env",
+        metavar="NAME=VALUE",
+        type=_setting,
+        action="append",
+        default=[],
+        help="a setting of the aggregator, such as STATUS_VALUES=strict; repeatable",
+    )
+    how.add_argument(
+        "--aggregator-memory",
+        metavar="SIZE",
+        type=_memory,
+        help="the aggregator's memory request and limit (default: 128Mi and 384Mi)",
     )
     how.add_argument(
         "--storage",
@@ -176,8 +212,31 @@ def check(options: argparse.Namespace) -> None:
             "--exit requires --upload-url-file: the results cannot be downloaded from an "
             "aggregator that has ended"
         )
+    wrong = options.aggregator_env and list(_wrong_settings(dict(options.aggregator_env)))
+    if wrong:
+        options.error("\n".join(f"--aggregator-env: {each}" for each in wrong))
     if options.upload_url_file == _STDIN and _STDIN in (options.files or ()):
         options.error("only one of -f and --upload-url-file can read standard input")
+
+
+def _wrong_settings(given: Mapping[str, str]) -> Iterator[str]:
+    """Say which are no settings of a run's aggregator, or have values that it would refuse."""
+    from reporter.common.schema import nearest  # both take long to load
+    from reporter.run.settings import Settings
+
+    (pod,) = manifest("reporter.runctl", "aggregator-pod.yaml")
+    in_pod = pod["spec"]["containers"][0]["env"]
+    fixed = {*_NOT_IN_RUNS, *(each["name"] for each in in_pod)}
+    known = {each.name for each in Settings.described()} - fixed
+    for name in sorted(given.keys() - known):
+        near = nearest(name.upper(), known)
+        if name in fixed:
+            yield f"{name} is set by the run"
+        else:
+            yield f"{name} is unknown" + (f"; did you mean {near}?" if near else "")
+    rest = dict.fromkeys(("PLAN", "STATE", "OUTPUT"), "set")
+    rest |= {name: given[name] for name in given.keys() & known}
+    yield from (each.text for each in Settings.complaints(rest))
 
 
 def _plugin_timeout(written: str) -> int:
@@ -199,6 +258,19 @@ def _label(written: str) -> tuple[str, str]:
     if not key or not equals:
         raise argparse.ArgumentTypeError(f"not a label KEY=VALUE: {written!r}")
     return key, value
+
+
+def _setting(written: str) -> tuple[str, str]:
+    name, equals, value = written.partition("=")
+    if not name or not equals:
+        raise argparse.ArgumentTypeError(f"not NAME=VALUE: {written!r}")
+    return name, value
+
+
+def _memory(written: str) -> str:
+    if size(written) < _LEAST_MEMORY:
+        raise argparse.ArgumentTypeError(f"less than 128Mi: {written!r}")
+    return written
 
 
 def _storage(written: str) -> str | None:

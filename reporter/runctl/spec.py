@@ -59,8 +59,9 @@ class RunSpec:
     `launch` has the image and its pull secrets, for the aggregator too. `named_nodes` were given by
     name: nobody has looked them up. `storage` is a quantity, nothing for an emptyDir. `exit` has
     the aggregator end with the verdict. `expose` makes a Service for access from outside and needs
-    `status_tls`. `fixed_group` is off where the platform gives Pods their users and groups. `extra`
-    are objects that a built-in plugin needs.
+    `status_tls`. `aggregator_env` are settings, `aggregator_memory` is a quantity, request and
+    limit. `fixed_group` is off where the platform gives Pods their users and groups. `extra` are
+    objects that a built-in plugin needs.
     """
 
     namespace: str
@@ -75,6 +76,8 @@ class RunSpec:
     status_tls: StatusTls | None = None
     create_namespace: bool = False
     aggregator_service_account: str = ""
+    aggregator_env: Mapping[str, str] = field(default_factory=dict)
+    aggregator_memory: str | None = None
     node_selector: Mapping[str, str] = field(default_factory=dict)
     fixed_group: bool = True
     extra: tuple[Mapping[str, Any], ...] = ()

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from reporter.aggregator.context import Context
-from reporter.aggregator.settings import Settings
 from reporter.ledger import Store
 from reporter.run.clock import RunClock
 from reporter.run.plan import Plan
+from reporter.run.settings import Settings
 from tests.aggregators.stores import QuickStore, volatile
 
 

@@ -64,6 +64,8 @@ def definitions() -> tuple[Definition, ...]:
     for name, (contract, driver) in CONTRACTS.items():
         container: dict[str, Any] = {"name": "plugin", "image": "busybox"}
         container["securityContext"] = {**RESTRICTED, "readOnlyRootFilesystem": False}
+        if name == "sleeps":  # its relay follows
+            container["env"] = [{"name": "SONOBUOY_PROGRESS_PORT", "value": "9100"}]
         if contract == "link":
             container |= {"image": "status-reporter", "command": ["python3", "-c", UPLOADS]}
         else:
@@ -199,7 +201,7 @@ def test_an_adapter_that_crashes_on_its_node_is_told(run: ByHand) -> None:
 
 
 def test_a_plugin_of_sonobuoys_that_sleeps_for_ever_delivers(run: ByHand) -> None:
-    """Its variables, its configuration, its progress port and its done file."""
+    """Its variables, its configuration, a progress port of its own and its done file."""
     found = entry(run, "sleeps")
     assert "complete" == found["status"]
     assert f"of the run\n{Node.name}\n".encode() == blob_of(run, found).read_bytes()

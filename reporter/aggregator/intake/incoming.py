@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from reporter.aggregator.settings import Settings
 from reporter.common.text import clean
 from reporter.errors import InvalidPayload
 from reporter.ledger.blobs import StagedBody
@@ -23,6 +22,7 @@ from reporter.run.error_report import (
 from reporter.run.plan import Plugin
 from reporter.run.record import Cause, Rank, Record, ResultVerdict, with_verdict
 from reporter.run.results import ResultStatus
+from reporter.run.settings import Settings
 from reporter.run.upload import Meta, UploadEnded, UploadOutcome
 from reporter.untar import Caps, NotTar, check
 from reporter.verdict.adapter_files import MAX_RESULT_BYTES, decode_result

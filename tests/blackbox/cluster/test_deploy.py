@@ -16,7 +16,7 @@ pytestmark = pytest.mark.cluster
 
 DEPLOY = Path(__file__).resolve().parents[3] / "deploy"
 EXAMPLES = sorted(path.name for path in (DEPLOY / "examples").iterdir())
-OBJECTS = {"classic": 4, "native": 4, "run": 13, "run-as-job": 12}
+OBJECTS = {"classic": 4, "native": 4, "run": 13, "run-as-job": 15}
 
 
 @pytest.mark.parametrize("example", EXAMPLES)

@@ -29,7 +29,7 @@ from tests.blackbox.cluster.scene import (
     write,
 )
 from tests.blackbox.cluster.two_readers import check_both
-from tests.plugin_definitions import KUBE_BENCH
+from tests.plugin_definitions import KUBE_BENCH, ours
 
 REPORT = (
     "<testsuite name='kubelet'><testcase name='4.1.1 of $KUBERNETES_VERSION'/>"
@@ -91,10 +91,10 @@ class TestFromNothingToATarballAndBack:
         assert [] == person.left_of(run)
 
     def test_printed_manifests_need_no_command_afterwards(self, person: Person, run: str) -> None:
-        """Another client creates them, as a GitOps tool does."""
+        """Another client creates them, as a GitOps tool does; each node has its certificate."""
         code, manifests, err = person.run(
             *("run", *self.files(person), "--name", run, "--storage", "none"),
-            *("--dry-run", "-o", "yaml"),
+            *("--dry-run", "-o", "yaml", "--identity", "node"),
         )
         assert 0 == code, err
         person.cluster.kubectl("create", "-f", "-", input=manifests)
@@ -172,19 +172,51 @@ def is_ready(pod: dict[str, Any]) -> bool:
     return ("Ready", "True") in [(each["type"], each["status"]) for each in conditions]
 
 
+ON_ITS_NODES_NETWORK = ours(
+    "says",
+    "done-file",
+    f"""
+    spec:
+      hostNetwork: true
+      containers:
+        - name: plugin
+          image: {BUSYBOX}
+          command:
+            - sh
+            - -c
+            - >-
+              until wget -q -O - --post-data "{{\\"msg\\": \\"$WHOSE\\"}}"
+              http://localhost:$SONOBUOY_PROGRESS_PORT/progress; do sleep 0.2; done;
+              echo $WHOSE >$RESULTS_DIR/whose; echo $RESULTS_DIR/whose >$RESULTS_DIR/done
+""",
+    driver="Node",
+)
+"""It tells progress by a port that the Pods of all runs on a node share."""
+
+
 def test_two_runs_side_by_side_in_one_namespace(person: Person, run: str) -> None:
-    """L18: each ends for itself, and neither takes the other's objects along."""
+    """L18: each ends for itself and hears its own progress; neither takes the other's objects."""
     team, other = f"team-{run}", f"{run}-b"
     person.cluster.kubectl("create", "namespace", team)
-    rest = ("-f", str(FIRST), "-n", team, "--storage", "none", "--wait", "-o", "json")
+    says = write(person.home, "says.yaml", ON_ITS_NODES_NETWORK)
+    rest = ("-f", str(FIRST), "-f", says, "-n", team, "--storage", "none", "--wait", "-o", "json")
     try:
         with (
-            person.start("run", "--name", run, *rest) as one,
-            person.start("run", "--name", other, *rest) as two,
+            person.start("run", "--name", run, *rest, "--plugin-env", f"says.WHOSE={run}") as one,
+            person.start(
+                "run", "--name", other, *rest, "--plugin-env", f"says.WHOSE={other}"
+            ) as two,
         ):
             ended = [each.communicate(timeout=BOUND) for each in (one, two)]
         assert [1, 1] == [one.returncode, two.returncode], ended
         assert entries(ended[0][0]) == entries(ended[1][0])
+        said = [
+            each["progress"]["msg"]
+            for out, _ in ended
+            for each in json.loads(out)["plugins"]
+            if each["name"] == "says"
+        ]
+        assert [run, other] == said
 
         code, _, err = person.run("run", "--name", run, *rest)
         assert (1, True) == (code, f"configmap/{run}: " in err)

@@ -199,6 +199,20 @@ def mere(at_home: Home, fake: FakeKube, *namespaces: str, knows_others: bool = T
     kubeconfig(at_home.folder / ".kube" / "config", fake)
 
 
+def test_people_with_rights_in_one_namespace_are_told_how_to_leave_out_what_needs_more(
+    at_home: Home, fake: FakeKube
+) -> None:
+    """They have named no plugin: all built-in ones are meant."""
+    mere(at_home, fake, "default")
+    unseen, _, first = at_home.run("run", "-n", "default")
+    code, _, second = at_home.run("run", "-n", "default", "--node", "node1")
+
+    assert (4, 1) == (unseen, code), first + second
+    assert "--node NAME,..., or choose other plugins with -f or --plugin" in first
+    assert "; choose other plugins with -f or --plugin, or limit the snapshot" in second
+    assert 1 == second.count("limit the snapshot")
+
+
 def left_by(fake: FakeKube, run: str, elsewhere: str) -> None:
     """Put what is left of a run in namespace default: its plan, which says where else to look."""
     meta = {"name": run, "labels": {"status-reporter.io/run": run}}

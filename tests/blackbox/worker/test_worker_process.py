@@ -258,7 +258,7 @@ def test_a_second_signal_ends_it_at_once(scripted: Scripted, results: Path) -> N
 
 def test_what_is_missing_is_said_at_once(results: Path) -> None:
     """W16: one message with all problems, before any network."""
-    with worker(environ={"SONOBUOY_PROGRESS_PORT": "port"}) as process:
+    with worker(environ={"WORKER_GRACE_SECONDS": "soon"}) as process:
         code = process.join()
 
     (line,) = process.lines

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from reporter.aggregator.settings import Settings
+from reporter.run.settings import Settings
 from tests.blackbox.aggregator.process import site
 
 

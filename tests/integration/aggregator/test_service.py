@@ -15,11 +15,11 @@ from reporter.aggregator import service
 from reporter.aggregator.api.worker_app import WorkerApp
 from reporter.aggregator.intake import Intake
 from reporter.aggregator.listeners import worker_listener
-from reporter.aggregator.settings import HostPort
 from reporter.launch import launcher
 from reporter.run.clock import RunClock
 from reporter.run.entry import Entry
 from reporter.run.plan import Key, parse_plan
+from reporter.run.settings import HostPort
 from reporter.run.upload import FINISH, Upload
 from tests.aggregators import run_certificates as certs
 from tests.aggregators.contexts import context

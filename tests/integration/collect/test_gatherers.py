@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from reporter.aggregator.settings import Settings
 from reporter.collect.gatherers import GathererLimits, add_options, chosen_limits
+from reporter.run.settings import Settings
 from tests.forked import Forked
 
 LAUNCHER = str(Path("cmd/status-ctl.py").absolute())

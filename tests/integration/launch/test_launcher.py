@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import threading
 import time
 from datetime import UTC, datetime, timedelta
@@ -10,18 +11,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography import x509
 
 from reporter.errors import Unavailable
 from reporter.launch import cleanup, decide, launcher
 from reporter.pki.issuing import CertificateError
 from reporter.run.entry import State
+from reporter.run.identity import client_uri
 from reporter.run.names import annotations, entry_name
+from reporter.run.plan import Plugin
 from reporter.run.record import Cause, Failure
 from reporter.run.state import LauncherTrouble, Step
 from tests.fakekube import Answer, FakeKube, Rule
 from tests.fakekube.store import stamp
 from tests.integration.launch.cluster import ends, runs, unscheduled, waits
-from tests.integration.launch.world import CHECK, DISKS, RUN, World, on_loop
+from tests.integration.launch.world import CHECK, DISKS, NODES, RUN, World, on_loop, plan_of
 
 CHECK_JOB = entry_name(RUN, CHECK)
 ALL = (CHECK, *DISKS)
@@ -55,6 +59,39 @@ async def test_a_run_goes_through(world: World) -> None:
     for key in ALL:
         logs = world.folder / "podlogs" / "default" / f"{entry_name(RUN, key)}-x7k2p" / "logs"
         assert str(key) == (logs / "main.txt").read_text()
+
+
+@on_loop
+async def test_the_job_of_each_node_has_a_certificate_that_speaks_for_that_node_alone(
+    tmp_path: Path,
+) -> None:
+    plan = plan_of(Plugin("disk", NODES, identity="node"))
+    with FakeKube() as fake, (world := World(fake, tmp_path, plan)).prepared():
+        async with world.begun():
+            await world.until(lambda: world.launcher.through)
+
+    added = [found for _, event, found in fake.store.events if event == "ADDED"]
+    holders = {
+        each["metadata"]["name"]: holder(each["data"]["tls.crt"])
+        for each in added
+        if each["kind"] == "Secret"
+    }
+    jobs = [each for each in added if each["kind"] == "Job"]
+    mounted = {
+        each["metadata"]["name"]: holders[volume["secret"]["secretName"]]
+        for each in jobs
+        for volume in each["spec"]["template"]["spec"]["volumes"]
+        if "secret" in volume
+    }
+    assert {entry_name(RUN, key): [client_uri(RUN, *key)] for key in DISKS} == mounted
+    assert [] == left(world)
+
+
+def holder(certificate: str) -> list[str]:
+    """The URIs in a certificate of a Secret."""
+    found = x509.load_pem_x509_certificate(base64.b64decode(certificate))
+    names = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    return names.get_values_for_type(x509.UniformResourceIdentifier)
 
 
 @on_loop

@@ -150,11 +150,13 @@ def test_a_built_in_plugin_runs_the_image_of_the_run():
     assert (0, ["mirror/ours:1"], []) == (code, out, err)
 
 
-def test_neither_a_definition_nor_a_built_in_plugin():
-    code, _, err = call("images")
+def test_without_a_definition_or_a_built_in_plugin_all_of_these_are_meant():
+    code, out, err = call("images", "--image", "mirror/ours:1")
 
-    assert 2 == code
-    assert "one of -f and --plugin is required" in err[-1]
+    assert (0, ["mirror/ours:1"]) == (code, out)
+    assert [
+        f"status-ctl: no -f or --plugin: using all built-in plugins: {', '.join(BUILT_IN)}"
+    ] == err
 
 
 @pytest.mark.parametrize("name", BUILT_IN)

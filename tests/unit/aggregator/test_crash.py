@@ -4,9 +4,8 @@ import json
 
 import pytest
 
-from reporter.aggregator import listeners, main
+from reporter.aggregator import FAILED, UNFINISHED, listeners, main
 from reporter.aggregator.service import Service
-from reporter.aggregator.settings import FAILED, UNFINISHED
 from reporter.common import log
 from reporter.common.lifecycle import Stop
 

@@ -22,7 +22,17 @@ from reporter.sidecar import settings as sidecar_settings
 from reporter.verdict.pod import Names, find_adapter, find_form
 from reporter.worker.command_line import parse
 from tests.plugin_definitions import YAML
-from tests.plugin_launches import IMAGE, NODES, OWNER, PLACE, RUN, definition, launch_of, plugin_of
+from tests.plugin_launches import (
+    IMAGE,
+    NAMESPACE,
+    NODES,
+    OWNER,
+    PLACE,
+    RUN,
+    definition,
+    launch_of,
+    plugin_of,
+)
 from tests.unit.launch.job_parts import (
     OURS,
     Object,
@@ -34,6 +44,8 @@ from tests.unit.launch.job_parts import (
     pod_of,
     volume,
 )
+
+PORT = "SONOBUOY_PROGRESS_PORT"
 
 
 @pytest.mark.parametrize("situation", YAML)
@@ -403,22 +415,64 @@ class TestPlacement:
 class TestHostNetwork:
     """Ports and names where a Pod has none of its own."""
 
-    def test_ports_differ_by_plugin_and_metrics_are_off(self) -> None:
-        pod = pod_of(made("adapter on the node's network", index=7))
-        values = environ(pod["initContainers"][0])
-        assert ("8106", "0") == (values["SONOBUOY_PROGRESS_PORT"], values["METRICS_PORT"])
-        assert "8106" == environ(container(pod, "adapter"))["SONOBUOY_PROGRESS_PORT"]
+    def test_metrics_are_off_and_names_are_those_of_the_cluster(self) -> None:
+        pod = pod_of(made("adapter on the node's network"))
+        assert "0" == environ(pod["initContainers"][0])["METRICS_PORT"]
         assert "ClusterFirstWithHostNet" == pod["dnsPolicy"]
 
-    def test_elsewhere_all_have_the_known_port(self) -> None:
-        pod = pod_of(made("adapter that mounts nothing", index=7))
-        values = environ(pod["initContainers"][0])
-        assert "8099" == values["SONOBUOY_PROGRESS_PORT"]
-        assert "METRICS_PORT" not in values
+    def test_elsewhere_nothing_is_changed(self) -> None:
+        pod = pod_of(made("adapter that mounts nothing"))
+        assert "METRICS_PORT" not in environ(pod["initContainers"][0])
         assert "dnsPolicy" not in pod
 
     def test_a_policy_of_the_templates_own_stays(self) -> None:
         assert "None" == pod_of(made("adapter with everything of its own"))["dnsPolicy"]
+
+
+class TestProgressPort:
+    """The container that relays listens where the plugin posts."""
+
+    ALONE = "adapter that mounts nothing"
+    SHARED = "adapter on the node's network"
+
+    def port(self, found: Definition, index: int = 7, **launch: Any) -> str:
+        """What plugin and relay are told: the last one counts."""
+        plugin, told = plugin_of(found), replace(launch_of(found), **launch)
+        done = job(PLACE, told, plugin, plugin.keys[0], index=index, timeout=600)
+        ours, own = (
+            [each for each in container(pod_of(done), name)["env"] if each["name"] == PORT][-1]
+            for name in (OURS[0], "adapter")
+        )
+        assert ours == own
+        return str(own.get("value") or own["valueFrom"])
+
+    def test_it_is_the_known_one_where_a_pod_has_ports_of_its_own(self) -> None:
+        assert "8099" == self.port(definition(self.ALONE))
+        assert "9000" == self.port(definition(self.ALONE), progress_port=9000)
+
+    def test_on_a_nodes_network_it_is_the_plugins_own(self) -> None:
+        shared = definition(self.SHARED)
+        assert str(names.node_port(NAMESPACE, RUN, 3)) == self.port(shared, 3)
+        assert "9000" == self.port(shared, 3, progress_port=9000)
+
+    @pytest.mark.parametrize("situation", [ALONE, SHARED])
+    def test_the_definitions_own_port_moves_the_relay(self, situation: str) -> None:
+        found = definition(situation)
+        assert "9001" == self.port(given_port(found, value="9001"), progress_port=9000)
+        key = {"configMapKeyRef": {"name": "ports", "key": "mine"}}
+        assert str(key) == self.port(given_port(found, valueFrom=key))
+
+    def test_the_commands_own_port_outranks_the_definitions(self) -> None:
+        found = given_port(definition(self.ALONE), value="9001")
+        assert "9002" == self.port(found, environment={found.name: {PORT: "9002"}})
+
+
+def given_port(found: Definition, **variable: Any) -> Definition:
+    """A definition whose container names its port, after another one."""
+    template = deepcopy(dict(found.template))
+    earlier = {"name": PORT, "value": "1"}
+    template["spec"]["containers"][0]["env"] = [earlier, {"name": PORT, **variable}]
+    return replace(found, template=template)
 
 
 def test_sonobuoys_plugins_get_the_variables_they_know() -> None:
@@ -431,7 +485,7 @@ def test_sonobuoys_plugins_get_the_variables_they_know() -> None:
         "SONOBUOY_CONFIG_DIR": "/tmp/sonobuoy/config",
         "SONOBUOY_RESULTS_DIR": "/tmp/sonobuoy/results",
         "RESULTS_DIR": "/tmp/sonobuoy/results",
-        "SONOBUOY_PROGRESS_PORT": "8101",
+        "SONOBUOY_PROGRESS_PORT": str(names.node_port(NAMESPACE, RUN, 2)),
         "NODE_NAME": "spec.nodeName",
         "KUBERNETES_VERSION": "$(SONOBUOY_K8S_VERSION)",
     } == environ(plugin)

@@ -106,7 +106,6 @@ def test_w16_everything_wrong_is_one_message():
         CA_CERT="nothing",
         CLIENT_CERT="",
         CLIENT_KEY="nothing",
-        SONOBUOY_PROGRESS_PORT="0",
         WORKER_HEARTBEAT_SECONDS="nan",
         WORKER_GRACE_SECONDS="soon",
     )
@@ -117,7 +116,6 @@ def test_w16_everything_wrong_is_one_message():
         "CLIENT_KEY",
         "NODE_NAME",
         "RESULT_TYPE",
-        "SONOBUOY_PROGRESS_PORT",
         "WORKER_GRACE_SECONDS",
         "WORKER_HEARTBEAT_SECONDS",
     ] == names(environ, scope="node")
@@ -217,7 +215,6 @@ WRONG = {
     "CA_CERT": [UNENCODABLE.format("CERTIFICATE")],
     "CLIENT_CERT": [UNENCODABLE.format("CERTIFICATE")],
     "CLIENT_KEY": [UNENCODABLE.format("PRIVATE KEY")],
-    "SONOBUOY_PROGRESS_PORT": ["0", "65536", "1" + "0" * 400, "9" * 5000],
     "WORKER_GRACE_SECONDS": ["0.9", "86401", "9" * 5000],
 }
 
@@ -244,6 +241,14 @@ def test_w8_done_file_delay(text, expected, warned):
     """W8: what cannot be read, or is negative, is the default and a warning."""
     config = WorkerConfig.from_env(environment(SONOBUOY_DONE_FILE_DELAY=text))
     assert (expected, warned) == (config.done_file_delay, bool(config.warnings))
+
+
+@pytest.mark.parametrize("text", ["http", "0", "65536", "-1", "9" * 5000, "$(PORT)"])
+def test_what_is_no_progress_port_costs_no_result(text):
+    """A value of the cluster, which nobody could check before: the default and a warning."""
+    config = WorkerConfig.from_env(environment(SONOBUOY_PROGRESS_PORT=text))
+    said = f"SONOBUOY_PROGRESS_PORT: {text[:40]!r} is not a port; using 8099"
+    assert (8099, (said,)) == (config.progress_port, config.warnings)
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from reporter.aggregator.certificates.export import secrets
-from reporter.aggregator.settings import Settings
 from reporter.link.config import VARIABLES
 from reporter.run.plan import Plan, parse_plan
+from reporter.run.settings import Settings
 from tests.aggregators.issued import issue_run
 from tests.unit.repository.manifests import AGGREGATOR, DEPLOY, FORMS, asked, load, rights
 

@@ -95,6 +95,7 @@ def test_our_shape_with_everything():
   heartbeats: false
   nodes: {selector: "pool=a,zone in (x, y)", includeNotReady: true}
   cleanup: success
+  identity: node
 """
     definition = read(ours("Node", "done-file", more))
 
@@ -108,6 +109,7 @@ def test_our_shape_with_everything():
         definition.result_files,
     )
     assert (False, "success") == (definition.heartbeats, definition.cleanup)
+    assert "node" == definition.identity
     assert NodeSelection("pool=a,zone in (x, y)", include_not_ready=True) == definition.nodes
 
 
@@ -146,6 +148,23 @@ def test_sonobuoys_daemon_set_mounts_the_hosts_root_as_its_plugins_expect():
     )
     assert [{"operator": "Exists"}] == spec["tolerations"]
     assert (True, True, True) == (spec["hostPID"], spec["hostIPC"], spec["hostNetwork"])
+
+
+def test_a_plugin_of_sonobuoys_on_its_nodes_network_is_told_that_its_progress_port_is_another():
+    """It may have 8099 written out, as Sonobuoy's pages do, and would lose its progress."""
+    definition = read(THEIRS.format(driver="DaemonSet"))
+    named = THEIRS.replace(
+        "spec:", "spec:\n  env: [{{name: SONOBUOY_PROGRESS_PORT, value: '8099'}}]"
+    )
+    said = "with hostNetwork the progress port is not 8099 but $SONOBUOY_PROGRESS_PORT"
+
+    assert definition.remarks[-1].startswith(said)
+    assert [] == [
+        each
+        for text in (named.format(driver="DaemonSet"), THEIRS.format(driver="Job"))
+        for each in read(text).remarks
+        if "PORT" in each
+    ]
 
 
 def test_sonobuoys_shape_with_everything():
@@ -279,6 +298,10 @@ def test_what_cannot_be_read(text, expected):
         "nodes of a Job": (
             ours(more="  nodes: {selector: a}\n"),
             "line 13: spec.nodes: is only for the driver Node",
+        ),
+        "a certificate for each node of a Job": (
+            ours(more="  identity: node\n"),
+            "line 13: spec.identity: can be node only for the driver Node",
         ),
         "one DaemonSet": (
             ours(driver="Node", more="  dispatch: daemonset\n"),

@@ -31,6 +31,7 @@ FULL = Launch(
             heartbeats=False,
             nodes=NodeSelection("disk=ssd", include_not_ready=True),
             cleanup="success",
+            identity="node",
         ),
     ),
     pull_secrets=("pull",),
@@ -39,6 +40,7 @@ FULL = Launch(
     max_nodes_at_once=3,
     environment={"two": {"A": "b"}},
     config_keys={"two": {"a.conf": "config.1.0"}},
+    progress_port=9000,
     snapshot="two",
 )
 

@@ -23,6 +23,13 @@ def test_a_run_may_not_be_named_like_that(name: str) -> None:
     assert not names.is_run_name(name)
 
 
+def test_plugins_and_runs_of_one_node_have_ports_that_nobody_else_is_given() -> None:
+    """Not those of connections or NodePorts. A run's plugins never meet, runs hardly ever do."""
+    ports = [names.node_port("n", "r", index) for index in range(10_000)]
+    assert list(range(20_000, 30_000)) == sorted(ports)
+    assert 3 == len({ports[0], names.node_port("n", "other", 0), names.node_port("other", "r", 0)})
+
+
 def test_an_entry_keeps_its_name_over_releases() -> None:
     """A newer aggregator must find what an older one has made."""
     assert names.entry_name("r", Key("E2E_tests", "node1")) == "r-e2e-test-a81b19b4c7"

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from reporter.aggregator.settings import Settings
 from reporter.results.facts import read_facts
+from reporter.run.settings import Settings
 from reporter.runctl.archive import TARBALL
 from reporter.untar import Caps
 from tests.archives.tars import file, pax, tgz

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from reporter.aggregator.settings import Settings
 from reporter.run import names
 from reporter.run.identity import ANY_NODE
 from reporter.run.launch_file import read_launch
 from reporter.run.plan import Plugin, parse_plan
+from reporter.run.settings import Settings
 from reporter.runctl.objects import objects
 from reporter.runctl.spec import CONTAINER, CREATED_BY, STATUS_PORT, RunSpec, StatusTls, UploadTo
 from tests.plugin_definitions import YAML
@@ -118,6 +118,14 @@ def test_the_aggregator_reads_what_was_meant(situation: str) -> None:
     for name in ("PLAN", "STATE", "OUTPUT", "STATUS_TLS_CERT", "STATUS_TLS_CLIENT_CA"):
         if name in values:
             assert any(values[name].startswith(f"{mount}/") for mount in mounts)
+
+
+def test_the_aggregator_has_the_settings_and_the_memory_that_it_was_given() -> None:
+    given = replace(ALL, aggregator_env={"STATUS_VALUES": "strict"}, aggregator_memory="2Gi")
+    (container,) = pod_of(given)["containers"]
+    assert {"name": "STATUS_VALUES", "value": "strict"} in container["env"]
+    resources = container["resources"]
+    assert ("2Gi", "2Gi") == (resources["requests"]["memory"], resources["limits"]["memory"])
 
 
 @pytest.mark.parametrize("exits", [False, True])

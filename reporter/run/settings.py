@@ -2,7 +2,7 @@
 
 Each is a flag of `status-aggregator run` too, by the same name: `RETRY_WINDOW_SECONDS` and
 `--retry-window-seconds`. What needs a look at a file (the plan, a certificate) is not judged here.
-Limits that nobody has to change are constants, in `limits`.
+Limits that nobody has to change are constants, in `aggregator.limits`.
 """
 
 from __future__ import annotations
@@ -26,9 +26,6 @@ from reporter.common.settings import (
     setting,
 )
 from reporter.common.text import is_host
-
-GOOD, FAILED, USAGE, UNFINISHED = 0, 1, 2, 4
-"""Exit codes; the last one is for a Job, which is to start another aggregator."""
 
 _DNS_NAME = re.compile(r"(?=.{1,253}$)[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9])?")
 _PORT = re.compile(r"[0-9]{1,5}")

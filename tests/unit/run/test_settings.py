@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from reporter.aggregator.settings import HostPort, Settings
 from reporter.errors import SettingsError
+from reporter.run.settings import HostPort, Settings
 
 PATHS = {"PLAN": "plan.json", "STATE": "state", "OUTPUT": "out"}
 
