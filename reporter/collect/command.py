@@ -17,7 +17,7 @@ from reporter.collect.gatherers import Gatherer, GathererRecord, add_options, ch
 from reporter.common.lifecycle import install
 
 DESCRIPTION = """\
-Runs gatherers on this machine, without a cluster: the two built-in ones, or the programs in a
+Runs gatherers on this machine, without a cluster: the built-in ones, or the programs in a
 directory, in alphabetical order. Each writes to its own directory below --out, where gather.json
 describes its outcome. Run the command as root to read all logs.
 
@@ -27,7 +27,11 @@ exit codes:
   2    usage error, no gatherers, or the directory for the output is not empty
   130  Ctrl-C"""
 
-SHIPPED = {"host": "reporter.collect.host.facts", "logs": "reporter.collect.logs"}
+SHIPPED = {
+    "host": "reporter.collect.host.facts",
+    "logs": "reporter.collect.logs",
+    "log-analysis": "reporter.collect.log_analysis",
+}
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,7 +44,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     directory(
         "--gatherers",
-        help=f"the directory of the programs (default: the built-in {' and '.join(SHIPPED)})",
+        help=f"the directory of the programs (default: the built-in {', '.join(SHIPPED)})",
     )
     directory(
         "--host",

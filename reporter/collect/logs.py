@@ -2,24 +2,40 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import tempfile
+import threading
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from fnmatch import fnmatch
 from functools import partial
+from itertools import chain, islice
 from pathlib import Path
 from typing import Final
 
 from reporter.collect.rooted import Rooted
+from reporter.common.text import clean
 
-COMPLETE, PARTIAL, NOT_APPLICABLE = 0, 1, 2
+COMPLETE, PARTIAL, NOT_APPLICABLE, FAILED = 0, 1, 2, 3
 MOST_OF_ONE: Final = 8 * 1024 * 1024
 MOST: Final = 48 * 1024 * 1024
+JOURNAL_SECONDS: Final = 20.0
+"""How long `journalctl` may take for each of the parts."""
 _PIECE: Final = 256 * 1024
+_PIECES: Final = 128  # of a part of the journal
 _LINES: Final = 50_000
+_MOST_HOURS: Final = 168
 _AT: Final = "var/log"
-_JOURNAL: Final = f"{_AT}/journal"
+_JOURNALS: Final = (f"{_AT}/journal", "run/log/journal")  # the second one ends with a reboot
+_PARTS: Final = {
+    # By itself: a talkative program must not push out the few lines of the kernel.
+    "journal-kernel": ("_TRANSPORT=kernel",),
+    "journal": ("_TRANSPORT=journal", "_TRANSPORT=syslog", "_TRANSPORT=stdout"),
+}
+_IN_JOURNAL: Final = frozenset({"daemon.log", "dmesg", "kern.log", "messages", "syslog"})
 _NAMES: Final = (
     # The kernel's, the system's, those of the node's programs; not who has logged in.
     "boot.log",
@@ -42,7 +58,13 @@ def main(environ: Mapping[str, str]) -> int:
     """Write the logs; return 0 if all were kept, 1 if one was not, 2 if there are none."""
     root = Path(environ.get("GATHER_HOST_ROOT") or "/")
     out = Path(environ.get("GATHER_OUT") or ".")
-    problems = dict(newest(root, out, shutil.which("journalctl", path=environ.get("PATH"))))
+    try:
+        hours = chosen_hours(environ)
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return FAILED
+    program = shutil.which("journalctl", path=environ.get("PATH"))
+    problems = dict(newest(root, out, program, hours))
     for path, problem in problems.items():
         if problem:
             print(f"{path}: {problem}", file=sys.stderr)
@@ -52,14 +74,33 @@ def main(environ: Mapping[str, str]) -> int:
     return PARTIAL if any(problems.values()) else COMPLETE
 
 
-def newest(root: Path, out: Path, journalctl: str | None) -> Iterator[tuple[str, str]]:
+def chosen_hours(environ: Mapping[str, str]) -> int:
+    """Return how many hours back a log is of interest. Raises ValueError with the reason."""
+    written = environ.get("LOG_HOURS") or "24"
+    hours = int(written) if written.isascii() and written.isdigit() and len(written) < 4 else 0
+    if not 0 < hours <= _MOST_HOURS:
+        raise ValueError(f"LOG_HOURS is not a number from 1 to {_MOST_HOURS}")
+    return hours
+
+
+def newest(root: Path, out: Path, journalctl: str | None, hours: int) -> Iterator[tuple[str, str]]:
     """Write `NAME.gz` for each log of the host below `root`.
 
     Yields its path on the host, and why not all of it could be kept. `journalctl` is a program of
-    ours that reads journals, where there is one. The last `MOST_OF_ONE` bytes of each log are kept,
-    and `MOST` compressed bytes of all together.
+    ours that reads journals; without it the host's own is tried, with the host's root as its root.
+    Of a file the last `MOST_OF_ONE` bytes are kept, of all together `MOST` compressed ones. A file
+    that only repeats a journal is left out.
     """
-    host, left = Rooted(root), MOST
+    host, journals = Rooted(root), dict[str, str]()
+    for place in _JOURNALS:
+        if _has_journal(host, place):
+            problem = _journal(root, place, journalctl, out, hours)
+            journals = {f"/{place}": ""} if not problem else journals | {f"/{place}": problem}
+        if "" in journals.values():
+            break
+    yield from journals.items()
+    repeated = _IN_JOURNAL if "" in journals.values() else frozenset[str]()
+    left = MOST - sum(each.stat().st_size for each in out.glob("*.gz"))
     try:
         names = host.names(_AT)
     except OSError as error:
@@ -67,21 +108,19 @@ def newest(root: Path, out: Path, journalctl: str | None) -> Iterator[tuple[str,
             yield f"/{_AT}", error.strerror or ""
         return
     for name in names:
-        path = f"{_AT}/{name}"
-        if not any(fnmatch(name, pattern) for pattern in _NAMES) or host.is_directory(path):
+        path, to = f"{_AT}/{name}", out / f"{name}.gz"
+        known = name not in repeated and any(fnmatch(name, pattern) for pattern in _NAMES)
+        if not known or host.is_directory(path):
             continue
         try:
             with host.opened(path) as file:
-                left -= _compress(_tail(file, MOST_OF_ONE), out / f"{name}.gz", left)
+                left -= _compress(_tail(file, MOST_OF_ONE), to, left)
+                changed = os.fstat(file).st_mtime
+            os.utime(to, (changed, changed))  # whoever reads it learns whether it is an old one
         except OSError as error:
             yield f"/{path}", error.strerror or ""
         else:
             yield f"/{path}", "" if left > 0 else "over the limit of all logs"
-    if host.is_directory(_JOURNAL):
-        problem = "not read: journalctl is not installed"
-        if journalctl:
-            problem = _journal(journalctl, root / host.target(_JOURNAL), out / "journal.gz", left)
-        yield f"/{_JOURNAL}", problem
 
 
 def _tail(file: int, most: int) -> Iterator[bytes]:
@@ -100,17 +139,85 @@ def _tail(file: int, most: int) -> Iterator[bytes]:
         yield piece
 
 
-def _journal(program: str, directory: Path, to: Path, most: int) -> str:
-    command = [program, f"--directory={directory}", f"--lines={_LINES}", "--no-pager", "--quiet"]
-    with subprocess.Popen(  # noqa: S603
-        [*command, "--output=short-iso-precise"],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-    ) as process:
-        assert process.stdout is not None
-        _compress(iter(partial(process.stdout.read, _PIECE), b""), to, most)
-    return f"journalctl ended with exit code {process.returncode}" if process.returncode else ""
+def _has_journal(host: Rooted, place: str) -> bool:
+    try:
+        return bool(host.names(place))
+    except OSError:
+        return host.exists(place)
+
+
+def _journal(root: Path, place: str, program: str | None, out: Path, hours: int) -> str:
+    """Write the newest entries of a journal; return why there are none, or not all of them."""
+    if program:
+        at, enter = root / Rooted(root).target(place), None
+    else:
+        at, enter = Path("/", place), partial(_enter, root)
+        _link_parts(root)
+    command = [program or "journalctl", f"--directory={at}", f"--since=-{hours}h"]
+    command += [f"--lines={_LINES}", "--no-pager", "--quiet", "--output=short-iso-precise"]
+    parts = [
+        _part([*command, *matches], out / f"{name}.gz", enter) for name, matches in _PARTS.items()
+    ]
+    problems = dict.fromkeys(problem for _, problem in parts if problem)
+    if not problems and not any(found for found, _ in parts):
+        return f"no entries in the last {hours} hours"
+    return "; ".join(problems)
+
+
+def _part(command: list[str], to: Path, enter: Callable[[], None] | None) -> tuple[bool, str]:
+    """Write what `journalctl` says; return whether it said anything, and why that is not all."""
+    with tempfile.TemporaryFile(dir=to.parent) as stderr:
+        try:
+            process = subprocess.Popen(  # noqa: S603
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                # No path of ours, and nothing that is secret.
+                env={"PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "LC_ALL": "C"},
+                preexec_fn=enter,  # noqa: PLW1509
+            )
+        except OSError as error:
+            return False, f"journalctl: {error.strerror}"
+        clock = threading.Timer(JOURNAL_SECONDS, process.kill)
+        clock.daemon = True
+        clock.start()
+        with process:
+            assert process.stdout is not None
+            pieces = iter(partial(process.stdout.read, _PIECE), b"")
+            first = next(pieces, b"")
+            _compress(chain([first], islice(pieces, _PIECES - 1)), to, MOST // 4)
+            cut = bool(process.stdout.read(1))
+        clock.cancel()
+        if not first:
+            to.unlink()
+        said = os.pread(stderr.fileno(), 1024, 0).decode(errors="replace")
+    why = ""
+    if cut:
+        why = "its output is too long"
+    elif process.returncode == -signal.SIGKILL:
+        why = f"it took more than {JOURNAL_SECONDS:.0f} s"
+    elif process.returncode:
+        why = clean(said, 200) or f"exit code {process.returncode}"
+    return bool(first), why and f"journalctl: {why}"
+
+
+def _link_parts(root: Path) -> None:
+    """Complete a root of which only some directories are mounted, as in the plugin's Pod."""
+    if (root / "usr").is_mount() and not (root / "bin").exists():
+        for name in ("bin", "lib", "lib64", "sbin"):
+            with suppress(OSError):
+                (root / name).symlink_to(f"usr/{name}")
+
+
+def _enter(root: Path) -> None:
+    """Make the host's root the root of a child, which says by itself why it may not."""
+    try:
+        os.chroot(root)
+        os.chdir("/")
+    except OSError as error:
+        os.write(2, f"chroot: {error.strerror}".encode())
+        os._exit(126)
 
 
 def _compress(pieces: Iterator[bytes], to: Path, most: int) -> int:

@@ -15,7 +15,7 @@ from reporter.cli.output import shown_file
 from reporter.run.definition import Definition, doubled
 
 SUFFIXES = (".yaml", ".yml")
-BUILT_IN = ("host-facts", "cluster-snapshot")
+BUILT_IN = ("host-facts", "cluster-snapshot", "log-analysis")
 """Plugins of our own, by the names of their definitions."""
 _BUILT_IN_AT = Path(__file__).with_name("plugins")
 

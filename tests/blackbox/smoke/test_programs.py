@@ -231,7 +231,11 @@ def test_settings_that_are_missing(folder: Path) -> None:
 
 
 def test_gatherers_of_the_image(folder: Path) -> None:
-    """They write where they stand, and say nothing."""
+    """They write where they stand, and say what is missing."""
     assert (0, "", "") == run(folder, "gather-host")
     assert isinstance(json.loads((folder / "facts.json").read_bytes()), dict)
-    assert (0, "", "") == run(folder, "gather-logs")
+    code, out, _ = run(folder, "gather-logs")
+    assert (True, "") == (code in {0, 1, 2}, out)
+    code, _, err = run(folder, "gather-log-analysis")
+    assert (1, True) == (code, err.startswith("the gatherer logs has not run")), err
+    assert (folder / "report.yaml").exists()

@@ -1,8 +1,12 @@
 """L14: facts of this machine, of a copy of another one's files, of an empty tree and of none."""
 
+import errno
 import gzip
 import json
 import os
+import re
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -126,7 +130,7 @@ class TestLogs:
         host = copied(tmp_path / "host")
 
         monkeypatch.setattr(logs, "MOST_OF_ONE", most)
-        list(logs.newest(host, tmp_path, None))
+        list(logs.newest(host, tmp_path, None, 24))
 
         assert expected == gzip.decompress((tmp_path / "kern.log.gz").read_bytes())
 
@@ -137,7 +141,7 @@ class TestLogs:
         (host / "var/log/syslog").write_text("three\n")
 
         monkeypatch.setattr(logs, "MOST", 1)
-        kept = list(logs.newest(host, tmp_path, None))
+        kept = list(logs.newest(host, tmp_path, None, 24))
 
         assert ["over the limit of all logs"] * 2 == [problem for _, problem in kept]
         assert b"" == gzip.decompress((tmp_path / "syslog.gz").read_bytes())
@@ -145,28 +149,129 @@ class TestLogs:
     def test_without_logs_there_is_nothing_to_do(self, tmp_path: Path) -> None:
         assert (2, {}) == self.gather(tmp_path, tmp_path / "out")
 
-    def test_a_journal_that_nobody_can_read_is_said(self, tmp_path: Path) -> None:
-        """On many nodes it has all logs of the kubelet: without it nothing is complete."""
+    def test_hours_that_are_no_hours(self, tmp_path: Path) -> None:
+        assert 3 == logs.main({"GATHER_OUT": str(tmp_path), "LOG_HOURS": "169"})
+
+
+class TestJournal:
+    """By a program of ours, or by the host's own in the host's root."""
+
+    @pytest.fixture
+    def host(self, tmp_path: Path) -> Path:
         host = copied(tmp_path / "host")
-        (host / "var/log/journal").mkdir()
+        (host / "var/log/journal/0a").mkdir(parents=True)
+        (host / "var/log/kubelet.log").write_text("three\n")
+        return host
 
-        assert (1, {"kern.log.gz": b"one\ntwo\n"}) == self.gather(host, tmp_path / "out")
-        assert ("/var/log/journal", "not read: journalctl is not installed") in list(
-            logs.newest(host, tmp_path / "out", None)
-        )
-
-    def test_a_journal_is_read_by_a_program_of_ours(self, tmp_path: Path) -> None:
-        """One that the image brings; nothing of the host is executed."""
-        (tmp_path / "host/var/log/journal").mkdir(parents=True)
-        (tmp_path / "bin").mkdir()
-        program = tmp_path / "bin/journalctl"
-        program.write_text('#!/bin/sh\necho "$@"; exit 3\n')
-        program.chmod(0o755)
-        out = tmp_path / "out"
+    def gather(
+        self, host: Path, script: str | None = None
+    ) -> tuple[dict[str, str], dict[str, str]]:
+        """Return what is said of each log, and what is kept; `script` is our `journalctl`."""
+        out, program = host.parent / "out", host.parent / "journalctl"
         out.mkdir()
+        if script is not None:
+            program.write_text(f"#!/bin/sh\n{script}\n")
+            program.chmod(0o755)
+        said = dict(logs.newest(host, out, script and str(program), 24))
+        kept = {each.name: gzip.decompress(each.read_bytes()).decode() for each in out.iterdir()}
+        return said, kept
 
-        kept = list(logs.newest(tmp_path / "host", out, str(program)))
+    def test_the_kernels_lines_are_kept_apart_and_files_that_repeat_a_journal_are_not(
+        self, host: Path
+    ) -> None:
+        said, kept = self.gather(host, 'echo "$@"')
 
-        said = gzip.decompress((out / "journal.gz").read_bytes()).decode()
-        assert [("/var/log/journal", "journalctl ended with exit code 3")] == kept
-        assert f"--directory={tmp_path}/host/var/log/journal" in said
+        assert {"/var/log/journal": "", "/var/log/kubelet.log": ""} == said
+        assert {"journal-kernel.gz", "journal.gz", "kubelet.log.gz"} == set(kept)
+        both = f"--directory={host}/var/log/journal --since=-24h --lines=50000 "
+        assert kept["journal.gz"].startswith(both)
+        assert kept["journal-kernel.gz"].startswith(both)
+        assert kept["journal-kernel.gz"].endswith(" _TRANSPORT=kernel\n")
+
+    @pytest.mark.parametrize(
+        ("script", "why"),
+        [
+            ("echo 'no such file' >&2; exit 3", "no such file"),
+            ("exit 3", "exit code 3"),
+            ("exec sleep 600", "it took more than 1 s"),
+            ("exec head -c 1000000 /dev/zero", "its output is too long"),
+        ],
+    )
+    def test_a_journal_that_cannot_be_read_is_said_and_the_files_are_kept(
+        self, host: Path, script: str, why: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(logs, "JOURNAL_SECONDS", 1.0)
+        monkeypatch.setattr(logs, "_PIECES", 2)
+
+        said, kept = self.gather(host, script)
+
+        assert f"journalctl: {why}" == said["/var/log/journal"]
+        assert {"kern.log.gz", "kubelet.log.gz"} <= set(kept)
+
+    def test_one_that_is_lost_at_a_reboot_where_there_is_no_other(self, host: Path) -> None:
+        (host / "run/log/journal/0a").mkdir(parents=True)
+
+        said, kept = self.gather(host, 'case $1 in */run/*) echo "$1"; esac')
+
+        assert {"/run/log/journal": "", "/var/log/kubelet.log": ""} == said
+        assert f"--directory={host}/run/log/journal\n" == kept["journal.gz"]
+
+    def test_one_without_entries_of_these_hours_is_not_complete(self, host: Path) -> None:
+        """Nobody has written it since, or the clock was wrong: a node always logs something."""
+        said, kept = self.gather(host, "exit 0")
+
+        assert "no entries in the last 24 hours" == said["/var/log/journal"]
+        assert {"kern.log.gz", "kubelet.log.gz"} == set(kept)
+
+    def test_an_empty_directory_is_no_journal(self, host: Path) -> None:
+        (host / "var/log/journal/0a").rmdir()
+
+        assert {"/var/log/kern.log": "", "/var/log/kubelet.log": ""} == self.gather(host)[0]
+
+    def test_a_pod_that_may_not_change_its_root(
+        self, host: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def refused(_: Path) -> None:
+            raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+        monkeypatch.setattr(os, "chroot", refused)
+
+        said, kept = self.gather(host)
+
+        assert "journalctl: chroot: Operation not permitted" == said["/var/log/journal"]
+        assert {"kern.log.gz", "kubelet.log.gz"} == set(kept)
+
+    def test_the_hosts_own_program_runs_in_the_hosts_root(self, host: Path) -> None:
+        """It sees no other files, and no variables of ours."""
+        if os.geteuid() != 0:
+            pytest.skip("only root can change the root")
+        with_shell(host)
+        program = host / "usr/bin/journalctl"
+        program.write_text('#!/bin/sh\necho "$1" "$PYTHONPATH" /*\n')
+        program.chmod(0o755)
+
+        said, kept = self.gather(host)
+
+        assert "" == said["/var/log/journal"]
+        seen = " ".join(f"/{name}" for name in sorted(os.listdir(host)))
+        assert f"--directory=/var/log/journal  {seen}\n" == kept["journal.gz"]
+
+    def test_a_host_without_the_program(self, host: Path) -> None:
+        if os.geteuid() != 0:
+            pytest.skip("only root can change the root")
+
+        said, _ = self.gather(host)
+
+        assert "journalctl: No such file or directory" == said["/var/log/journal"]
+
+
+def with_shell(root: Path) -> None:
+    """Put this machine's sh there, with its libraries."""
+    (root / "usr/bin").mkdir(parents=True)
+    (root / "bin").symlink_to("usr/bin")
+    shutil.copy(os.path.realpath("/bin/sh"), root / "usr/bin/sh")
+    linked = subprocess.run(["ldd", "/bin/sh"], capture_output=True, text=True, check=True)
+    for library in re.findall(r"/\S+", linked.stdout):
+        to = root / library.lstrip("/")
+        to.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(library, to)

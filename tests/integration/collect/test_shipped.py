@@ -36,8 +36,9 @@ def test_the_facts_of_this_machine(tmp_path: Path) -> None:
     assert 0 == done.returncode, done.stderr
     facts = json.loads((out / "host" / "facts.json").read_bytes())
     assert [] == list(schema.violations("facts.v1", facts))
-    header, host, logs = done.stdout.splitlines()
+    header, host, logs, analysis = done.stdout.splitlines()
     assert ["GATHERER", "STATUS", "TIME", "FILES", "SIZE", "NOTE"] == header.split()
     assert "host" == host.split()[0]
     assert host.split()[1] in {"complete", "partial"}
-    assert "logs" == logs.split()[0]
+    assert ["logs", "log-analysis"] == [each.split()[0] for each in (logs, analysis)]
+    assert (out / "log-analysis" / "report.yaml").exists()
