@@ -22,8 +22,8 @@ from reporter.common.text import clean
 COMPLETE, PARTIAL, NOT_APPLICABLE, FAILED = 0, 1, 2, 3
 MOST_OF_ONE: Final = 8 * 1024 * 1024
 MOST: Final = 48 * 1024 * 1024
-JOURNAL_SECONDS: Final = 20.0
-"""How long `journalctl` may take for each of the parts."""
+JOURNAL_SECONDS: Final = 12.0
+"""How long `journalctl` may take for a part: two of two journals, and files, fit in a minute."""
 _PIECE: Final = 256 * 1024
 _PIECES: Final = 128  # of a part of the journal
 _LINES: Final = 50_000
