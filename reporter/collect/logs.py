@@ -25,7 +25,7 @@ MOST: Final = 48 * 1024 * 1024
 JOURNAL_SECONDS: Final = 12.0
 """How long `journalctl` may take for a part: two of two journals, and files, fit in a minute."""
 _PIECE: Final = 256 * 1024
-_PIECES: Final = 128  # of a part of the journal
+_PIECES: Final = 256  # of a part of the journal
 _LINES: Final = 50_000
 _MOST_HOURS: Final = 168
 _AT: Final = "var/log"
@@ -89,17 +89,18 @@ def newest(root: Path, out: Path, journalctl: str | None, hours: int) -> Iterato
     Yields its path on the host, and why not all of it could be kept. `journalctl` is a program of
     ours that reads journals; without it the host's own is tried, with the host's root as its root.
     Of a file the last `MOST_OF_ONE` bytes are kept, of all together `MOST` compressed ones. A file
-    that only repeats a journal is left out.
+    that only repeats a journal is left out, unless that one is younger than the last reboot.
     """
     host, journals = Rooted(root), dict[str, str]()
     for place in _JOURNALS:
         if _has_journal(host, place):
-            problem = _journal(root, place, journalctl, out, hours)
-            journals = {f"/{place}": ""} if not problem else journals | {f"/{place}": problem}
-        if "" in journals.values():
-            break
-    yield from journals.items()
-    repeated = _IN_JOURNAL if "" in journals.values() else frozenset[str]()
+            journals[place] = _journal(root, place, journalctl, out, hours)
+            if not journals[place]:
+                journals = {place: ""}
+                break
+    for place, problem in journals.items():
+        yield f"/{place}", problem
+    repeated = _IN_JOURNAL if journals.get(_JOURNALS[0]) == "" else frozenset[str]()
     left = MOST - sum(each.stat().st_size for each in out.glob("*.gz"))
     try:
         names = host.names(_AT)
@@ -189,6 +190,7 @@ def _part(command: list[str], to: Path, enter: Callable[[], None] | None) -> tup
             _compress(chain([first], islice(pieces, _PIECES - 1)), to, MOST // 4)
             cut = bool(process.stdout.read(1))
         clock.cancel()
+        clock.join()  # no thread is left when the next child forks
         if not first:
             to.unlink()
         said = os.pread(stderr.fileno(), 1024, 0).decode(errors="replace")
