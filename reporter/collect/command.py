@@ -14,6 +14,7 @@ from reporter.cli.output import tell
 from reporter.cli.table import table
 from reporter.collect import gatherers
 from reporter.collect.gatherers import Gatherer, GathererRecord, add_options, chosen_limits, run_all
+from reporter.collect.logs import CHROOT
 from reporter.common.lifecycle import install
 
 DESCRIPTION = """\
@@ -62,7 +63,8 @@ def run(options: argparse.Namespace) -> int:
         # Of a terminal that is closed it comes twice, from the shell and from the kernel.
         signal.signal(signal.SIGHUP, lambda *_: stop.request())
     out, host = options.out.absolute(), options.host.absolute()
-    environ = {"NODE_NAME": platform.node(), **os.environ}
+    # What lies below --host is read; nothing there is run.
+    environ = {"NODE_NAME": platform.node(), **os.environ, CHROOT: ""}
     with reading_input():
         if options.gatherers is None:
             # -P: the directory of the output is no place for modules.

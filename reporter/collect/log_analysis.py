@@ -11,18 +11,18 @@ import re
 import sys
 import time
 import zlib
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from functools import lru_cache
+from math import inf
 from pathlib import Path
 from typing import Any, Final
 
 from reporter.collect.gatherers import RECORD
-from reporter.collect.logs import COMPLETE, PARTIAL, chosen_hours
+from reporter.collect.logs import COMPLETE, PARTIAL, WRONG_HOURS, chosen_hours
 from reporter.collect.snapshot.redact import redact_text
 from reporter.common import schema
 from reporter.common.kubernetes_yaml import read_documents
@@ -31,12 +31,13 @@ from reporter.common.yaml_text import to_yaml
 
 REPORT: Final = "report.yaml"
 TABLE: Final = Path(__file__).with_name("log_patterns.yaml")
-_MOST_BYTES, _MOST_VALUES = 1024 * 1024, 20_000  # of a table
-_LONGEST: Final = 4096  # bytes of a line; what follows is a line without a beginning
-_MOST_LINES: Final = 1000  # that are kept of a log for a pattern
-_SHOWN: Final = 500  # bytes of a line
+_MOST_BYTES, _MOST_VALUES = 100 * 1024, 20_000  # of a table: a variable of 128 KiB starts nothing
+_LONGEST: Final = 4096  # bytes of a line; the rest of one is nobody's line
+_SHOWN: Final = 500  # bytes of a line in the report
 _RESERVE: Final = 10.0  # seconds to write the report in
+_ENOUGH: Final = 0.9  # of the hours: not every minute has a line
 _HALF_A_YEAR: Final = 183 * 86400.0
+_PROGRAMS: Final = {"journal-kernel": "kernel", "dmesg": "kernel"}  # of others the name tells it
 _HEAD = re.compile(
     r"(?:\d{4}-\d\d-\d\dT\S+|[A-Z][a-z]{2} [ \d]\d [\d:]{8}) \S+ ([^\s:\[]{1,64})(?:\[\d+\])?: "
 )
@@ -53,11 +54,13 @@ class Pattern:
     """An entry of the table. Of a text, the parts between its `*` occur in a line in this order."""
 
     name: str
-    match: tuple[tuple[str, ...], ...]
-    unless: tuple[tuple[str, ...], ...]
-    programs: tuple[str, ...]
-    minimum: int
-    description: str
+    match: Sequence[str]
+    unless: Sequence[str] = ()
+    programs: Sequence[str] = ()
+    minimum: int = 1
+    minutes: int = 0
+    fails: bool = True
+    description: str = ""
 
     def concerns(self, program: str) -> bool:
         """Return whether lines of a program count."""
@@ -65,15 +68,14 @@ class Pattern:
 
     def found_in(self, text: str) -> bool:
         """Return whether a line says it."""
-        return any(_occur(each, text) for each in self.match) and not any(
-            _occur(each, text) for each in self.unless
-        )
+        said = any(_occurs(each, text) for each in self.match)
+        return said and not any(_occurs(each, text) for each in self.unless)
 
 
-def _occur(parts: Sequence[str], text: str) -> bool:
+def _occurs(written: str, text: str) -> bool:
     # No regular expression: a few characters of one could take hours for a line.
     at = 0
-    for part in parts:
+    for part in written.split("*"):
         at = text.find(part, at)
         if at < 0:
             return False
@@ -81,162 +83,204 @@ def _occur(parts: Sequence[str], text: str) -> bool:
     return True
 
 
-def read_patterns(data: bytes) -> tuple[dict[str, Pattern], list[str]]:
-    """Return the entries of a table by their names, and all mistakes in it."""
+def read_patterns(
+    data: bytes, built_in: Mapping[str, Pattern] | None = None
+) -> tuple[dict[str, Pattern], list[str]]:
+    """Return the entries of a table by their names, after and over others, and all mistakes."""
     documents, mistakes = read_documents(data, _MOST_BYTES, _MOST_VALUES)
-    found: dict[str, Pattern] = {}
+    found, seen = dict(built_in or {}), {"logs"}
     for document in documents:
         if not document.mistakes:
             for place, text in schema.violations("log-patterns.v1", document.value):
                 document.say(place, text)
+        for at, each in () if document.mistakes else enumerate(document.value):
+            name, texts = each["name"], (*each.get("match", ()), *each.get("unless", ()))
+            if name in seen:
+                document.say((at, "name"), f"another test is named {name!r}")
+            elif name not in found and "match" not in each:
+                document.say((at, "match"), "is required")
+            elif not all(text.strip("*") for text in texts):
+                document.say((at,), "a text without characters other than * is in every line")
+            else:
+                found[name] = replace(found[name], **each) if name in found else Pattern(**each)
+            seen.add(name)
         mistakes += document.mistakes
-        for each in () if document.mistakes else document.value:
-            found[each["name"]] = Pattern(
-                name=each["name"],
-                match=_parts(each["match"]),
-                unless=_parts(each.get("unless", ())),
-                programs=tuple(each.get("programs", ())),
-                minimum=each.get("minimum", 1),
-                description=each.get("description", ""),
-            )
     return found, [f"line {each.line}: {each}" for each in mistakes]
 
 
-def _parts(texts: Sequence[str]) -> tuple[tuple[str, ...], ...]:
-    return tuple(tuple(each.split("*")) for each in texts)
+def read_settings(environ: Mapping[str, str]) -> tuple[int, list[Pattern], list[str]]:
+    """Return the hours, all patterns, and what is wrong with the variables."""
+    hours = chosen_hours(environ)
+    problems = [] if hours else [WRONG_HOURS]
+    patterns, _ = read_patterns(TABLE.read_bytes())
+    if added := os.fsencode(environ.get("LOG_PATTERNS", "")):
+        patterns, mistakes = read_patterns(added, patterns)
+        problems += [f"LOG_PATTERNS: {each}" for each in mistakes]
+    return hours or 24, list(patterns.values()), problems
 
 
 def main(environ: Mapping[str, str]) -> int:
     """Write the report; return 0, or 1 where not all that was asked for could be analysed."""
     out = Path(environ.get("GATHER_OUT") or ".")
     end = float(environ.get("GATHER_DEADLINE") or time.time() + 60) - _RESERVE
-    hours, problems = 24, list[str]()
-    try:
-        hours = chosen_hours(environ)
-    except ValueError as error:
-        problems.append(str(error))
-    patterns, _ = read_patterns(TABLE.read_bytes())
-    if added := os.fsencode(environ.get("LOG_PATTERNS", "")):
-        more, mistakes = read_patterns(added)
-        patterns |= more
-        problems += [f"LOG_PATTERNS: {each}" for each in mistakes]
+    hours, patterns, problems = read_settings(environ)
     logs = out.absolute().parent / "logs"
-    problems += _not_kept(logs)
-    found, missing = _search(logs, list(patterns.values()), hours, end)
-    about: dict[str, Any] = {"name": "logs", "status": "passed"}
-    if problems := [*problems, *missing]:
-        message = clean("; ".join(problems), 1000)
-        print(message, file=sys.stderr)
-        about |= {"status": "unknown", "details": {"message": message}}
-    items = [about, *(_item(each, *found[name]) for name, each in patterns.items())]
+    written = (logs / RECORD).read_bytes() if (logs / RECORD).exists() else b"{}"
+    record = json.loads(written)
+    if record.get("status") != "complete":
+        why = f"the gatherer logs: {record.get('status', 'not run')}"
+        problems.append(record.get("stderr", "").strip() or why)
+    read = [
+        _Log(path.stem, path, {each.name: _Lines(path.stem) for each in patterns})
+        for path in sorted(logs.glob("*.gz"))
+        if time.time() - path.stat().st_mtime < hours * 3600
+    ]
+    late = [log.name for log in read if not log.read(patterns, hours * 3600, end)]
+    problems += [f"out of time in {', '.join(late)}"] if late else []
+    back = max([0.0, *(log.newest - log.oldest for log in read)])
+    since_boot = time.clock_gettime(time.CLOCK_BOOTTIME)
+    # Without any log it may be known why.
+    if back < _ENOUGH * min(hours * 3600, since_boot) and (read or not problems):
+        problems.append(f"the logs go back only {back / 3600:.1f} of the last {hours} hours")
+    message = clean("; ".join(dict.fromkeys(problems)), 1000)
+    details = {"message": message, **{log.name: log.window for log in read}}
+    print(message, *(f"{log.name}: {log.window}" for log in read), sep="\n", file=sys.stderr)
+    about = {"name": "logs", "status": "unknown" if message else "passed", "details": details}
+    items = [about, *(_item(each, [log.found[each.name] for log in read]) for each in patterns)]
     (out / REPORT).write_text(to_yaml({"name": "log-analysis", "items": items}), "utf-8")
-    return PARTIAL if problems else COMPLETE
+    return PARTIAL if any(each["status"] == "unknown" for each in items) else COMPLETE
 
 
-def _search(
-    logs: Path, patterns: Sequence[Pattern], hours: int, end: float
-) -> tuple[dict[str, tuple[str, Sequence[str]]], list[str]]:
-    """Return for each pattern the log that has it most often, and those lines of the last hours.
-
-    A line may be in several logs, so they are not added up. Also returns why that is not all.
-    """
-    found: dict[str, tuple[str, Sequence[str]]] = {each.name: ("", ()) for each in patterns}
-    lines = 0
-    for path in sorted(logs.glob("*.gz")):
-        journal = path.name.startswith("journal")  # it begins where it was asked to
-        if not journal and time.time() - path.stat().st_mtime > hours * 3600:
-            continue
-        log = _Log(path, patterns)
-        in_time = log.read(end)
-        lines += log.lines
-        for name, (_, most) in found.items():
-            told = log.found(name, None if journal else hours)
-            if len(told) > len(most):
-                found[name] = path.stem, told
-        if not in_time:
-            return found, [f"out of time in {path.stem}"]
-    return found, [] if lines else [f"no log has lines of the last {hours} hours"]
-
-
-def _not_kept(logs: Path) -> Iterator[str]:
-    """Yield why there is not every log, as the record of `logs` has it."""
-    try:
-        record = json.loads((logs / RECORD).read_bytes())
-    except OSError:
-        yield "the gatherer logs has not run"
-        return
-    if record["status"] != "complete":
-        yield record.get("stderr") or f"the gatherer logs: {record['status']}"
-
-
-def _item(pattern: Pattern, log: str, lines: Sequence[str]) -> dict[str, Any]:
-    if len(lines) < pattern.minimum:
-        return {"name": pattern.name, "status": "passed"}
-    count = "1 line" if len(lines) == 1 else f"{len(lines)} lines"
-    count = f"at least {count}" if len(lines) == _MOST_LINES else count
-    last = clean(redact_text(lines[-1])[0], _SHOWN)
-    message = f"{pattern.description} {count} in {log}, the last one: {last}".strip()
-    return {"name": pattern.name, "status": "failed", "details": {"message": message}}
-
-
-class _Log:
-    """A log, and its lines that patterns were found in."""
-
-    def __init__(self, path: Path, patterns: Sequence[Pattern]) -> None:
-        self.lines = 0
-        self._path = path
-        self._found = {each.name: deque[str](maxlen=_MOST_LINES) for each in patterns}
-        self._last = ""
-        self._concerned = lru_cache(1000)(
-            lambda program: [each for each in patterns if each.concerns(program)]
+def _item(pattern: Pattern, logs: Sequence["_Lines"]) -> dict[str, Any]:
+    """Return the test of a pattern. A line may be in several logs, so they are not added up."""
+    most = max(logs, key=lambda each: (each.enough(pattern), each.count), default=_Lines(""))
+    if most.enough(pattern):
+        last = clean(redact_text(most.last)[0], _SHOWN)
+        message = (
+            f"{pattern.description} {_many(most.count)} in {most.log}, the last one: {last}".strip()
         )
+        status = "failed"
+    elif pattern.programs and not any(each.seen for each in logs):
+        message = f"no log has lines of {', '.join(pattern.programs)}"
+        status = "unknown"
+    else:
+        return {"name": pattern.name, "status": "passed"}
+    status = status if pattern.fails else "skipped"
+    return {"name": pattern.name, "status": status, "details": {"message": message}}
 
-    def read(self, end: float) -> bool:
-        """Read it; return whether that was done by `end`."""
-        own = self._path.name.partition(".")[0]
-        own = "kernel" if own == "dmesg" else own
-        with gzip.open(self._path) as file, suppress(EOFError, OSError, zlib.error):
-            while data := file.readline(_LONGEST):
-                self.lines += 1
-                if not self.lines % 1000 and time.time() > end:
-                    return False
-                line = data.decode(errors="replace")
-                head = _HEAD.match(line)
-                text = line[head.end() :] if head else line
-                for each in self._concerned(head[1] if head else own):
-                    if each.found_in(text):
-                        self._found[each.name].append(line)
-                if _TIME.match(line):
-                    self._last = line
+
+@dataclass(slots=True)
+class _Lines:
+    """The lines of a log that a pattern is found in; `seen` says that its programs have lines.
+
+    They come from the oldest or from the newest on.
+    """
+
+    log: str
+    seen: bool = False
+    count: int = 0
+    last: str = ""
+    _began: float = inf
+    _before: float = inf
+    _longest: float = 0.0
+    _newest: float = -inf
+
+    def add(self, line: str, at: float, pause: float) -> None:
+        """Take one more; after a longer pause it is another time that it happens."""
+        if abs(at - self._before) > pause:
+            self._began = at
+        self._longest = max(self._longest, abs(at - self._began))
+        self._before = at
+        self.count += 1
+        if at >= self._newest:
+            self._newest, self.last = at, line
+
+    def enough(self, pattern: Pattern) -> bool:
+        """Return whether these are as many, and go on for as long, as it takes."""
+        return self.count >= pattern.minimum and self._longest >= pattern.minutes * 60
+
+
+@dataclass(slots=True)
+class _Log:
+    """A log, its lines that patterns were found in, and from when to when it has any."""
+
+    name: str
+    path: Path
+    found: dict[str, _Lines]
+    lines: int = 0
+    oldest: float = inf
+    newest: float = -inf
+
+    @property
+    def window(self) -> str:
+        """What was read of it; times are by the clock of the log."""
+        if self.oldest == inf:
+            return _many(self.lines)
+        since, until = (datetime.fromtimestamp(each, UTC) for each in (self.oldest, self.newest))
+        return f"{_many(self.lines)}, {since:%b %d %H:%M:%S} to {until:%b %d %H:%M:%S}"
+
+    def read(self, patterns: Sequence[Pattern], most: float, end: float) -> bool:
+        """Read what is at most so many seconds older than its end; return whether it was in time.
+
+        A journal is read as a whole: it begins where it was asked to, and its newest line is first.
+        """
+
+        @lru_cache(1000)
+        def concerned(program: str) -> list[tuple[Pattern, _Lines]]:
+            return [(each, self.found[each.name]) for each in patterns if each.concerns(program)]
+
+        own, last, at = _PROGRAMS.get(self.name, self.name.partition(".")[0]), inf, 0.0
+        for _, lines in concerned(own):
+            lines.seen = True  # also of a kernel that has nothing to say
+        if not self.name.startswith("journal"):
+            for line in _lines(self.path):
+                last = _seconds(line) or last
+        for line in _lines(self.path):
+            if time.time() > end:
+                return False
+            if now := _seconds(line):
+                # Without a year both seem to be of the same one.
+                at = now - 2 * _HALF_A_YEAR if now - last > _HALF_A_YEAR else now
+            if last < inf and last - at > most:
+                continue
+            self.lines += 1
+            if now:
+                self.oldest, self.newest = min(self.oldest, at), max(self.newest, at)
+            head = _HEAD.match(line)
+            text = line[head.end() :] if head else line
+            for pattern, lines in concerned(head[1] if head else own):
+                lines.seen = True
+                if pattern.found_in(text):
+                    lines.add(line, at, pattern.minutes * 60 or inf)
         return True
 
-    def found(self, name: str, hours: int | None) -> Sequence[str]:
-        """Return the lines with a pattern, of the last hours before the end of the log."""
-        last = None if hours is None else _seconds(self._last)
-        if last is None or hours is None:
-            return self._found[name]
-        return [each for each in self._found[name] if _age(each, last) <= hours * 3600]
+
+def _many(lines: int) -> str:
+    return "1 line" if lines == 1 else f"{lines} lines"
 
 
-def _age(line: str, last: float) -> float:
-    at = _seconds(line)
-    age = 0.0 if at is None else last - at
-    # Without a year both seem to be of the same one.
-    return age if age > -_HALF_A_YEAR else age + 2 * _HALF_A_YEAR
+def _lines(path: Path) -> Iterator[str]:
+    """Yield the beginnings of the lines of a log, which may have been cut off anywhere."""
+    with gzip.open(path) as file, suppress(EOFError, OSError, zlib.error):
+        whole = True
+        while data := file.readline(_LONGEST):
+            if whole:
+                yield data.decode(errors="replace")
+            whole = data.endswith(b"\n")
 
 
 def _seconds(line: str) -> float | None:
     """Return when a line was written by the clock of its log, in whatever zone; a year may lack."""
     found = _TIME.match(line)
-    if found is None:
-        return None
-    day, clock = filter(None, found.groups())
+    return _parsed(*filter(None, found.groups())) if found else None
+
+
+@lru_cache(10_000)
+def _parsed(day: str, clock: str) -> float | None:
     form = {10: "%Y-%m-%d", 6: "%Y%b %d"}.get(len(day), "%Y%m%d")
-    day = day if len(day) == 10 else f"2000{day}"
+    full = f"{day if len(day) == 10 else f'2000{day}'} {clock}"
     with suppress(ValueError):
-        return (
-            datetime.strptime(f"{day} {clock}", f"{form} %H:%M:%S").replace(tzinfo=UTC).timestamp()
-        )
+        return datetime.strptime(full, f"{form} %H:%M:%S").replace(tzinfo=UTC).timestamp()
     return None
 
 

@@ -1,4 +1,8 @@
-"""The gatherer `logs`: the newest lines of the host's own logs, not of containers, compressed."""
+"""The gatherer `logs`: the newest lines of the host's own logs, not of containers, compressed.
+
+A journal is written with its newest entry first, so what a limit cuts off is the oldest. `--lines`
+would not do: before systemd 254, `--since` with it gives the oldest ones.
+"""
 
 import os
 import shutil
@@ -6,13 +10,12 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
+import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from fnmatch import fnmatch
 from functools import partial
-from itertools import chain, islice
 from pathlib import Path
 from typing import Final
 
@@ -20,15 +23,18 @@ from reporter.collect.rooted import Rooted
 from reporter.common.text import clean
 
 COMPLETE, PARTIAL, NOT_APPLICABLE, FAILED = 0, 1, 2, 3
-MOST_OF_ONE: Final = 8 * 1024 * 1024
+MOST_OF_ONE: Final = 64 * 1024 * 1024
 MOST: Final = 48 * 1024 * 1024
-JOURNAL_SECONDS: Final = 12.0
+JOURNAL_SECONDS: Final = 12
 """How long `journalctl` may take for a part: two of two journals, and files, fit in a minute."""
+CHROOT: Final = "LOG_CHROOT"
+"""Whether the host's own `journalctl` may be run, with the host's root as its root."""
 _PIECE: Final = 256 * 1024
-_PIECES: Final = 256  # of a part of the journal
-_LINES: Final = 50_000
+_EMPTY: Final = 20  # bytes of nothing, compressed
 _MOST_HOURS: Final = 168
+WRONG_HOURS: Final = f"LOG_HOURS is not a number from 1 to {_MOST_HOURS}"
 _AT: Final = "var/log"
+_KUBELET_OF_RKE2: Final = "var/lib/rancher/rke2/agent/logs"
 _JOURNALS: Final = (f"{_AT}/journal", "run/log/journal")  # the second one ends with a reboot
 _PARTS: Final = {
     # By itself: a talkative program must not push out the few lines of the kernel.
@@ -58,13 +64,13 @@ def main(environ: Mapping[str, str]) -> int:
     """Write the logs; return 0 if all were kept, 1 if one was not, 2 if there are none."""
     root = Path(environ.get("GATHER_HOST_ROOT") or "/")
     out = Path(environ.get("GATHER_OUT") or ".")
-    try:
-        hours = chosen_hours(environ)
-    except ValueError as error:
-        print(error, file=sys.stderr)
+    hours = chosen_hours(environ)
+    if not hours:
+        print(WRONG_HOURS, file=sys.stderr)
         return FAILED
-    program = shutil.which("journalctl", path=environ.get("PATH"))
-    problems = dict(newest(root, out, program, hours))
+    chroot = bool(environ.get(CHROOT))
+    program = "journalctl" if chroot else shutil.which("journalctl", path=environ.get("PATH"))
+    problems = dict(newest(root, out, program, hours, chroot=chroot))
     for path, problem in problems.items():
         if problem:
             print(f"{path}: {problem}", file=sys.stderr)
@@ -75,53 +81,53 @@ def main(environ: Mapping[str, str]) -> int:
 
 
 def chosen_hours(environ: Mapping[str, str]) -> int:
-    """Return how many hours back a log is of interest. Raises ValueError with the reason."""
+    """Return how many hours back a log is of interest; 0 where that is no number of hours."""
     written = environ.get("LOG_HOURS") or "24"
     hours = int(written) if written.isascii() and written.isdigit() and len(written) < 4 else 0
-    if not 0 < hours <= _MOST_HOURS:
-        raise ValueError(f"LOG_HOURS is not a number from 1 to {_MOST_HOURS}")
-    return hours
+    return hours if hours <= _MOST_HOURS else 0
 
 
-def newest(root: Path, out: Path, journalctl: str | None, hours: int) -> Iterator[tuple[str, str]]:
+def newest(
+    root: Path, out: Path, journalctl: str | None, hours: int, *, chroot: bool = False
+) -> Iterator[tuple[str, str]]:
     """Write `NAME.gz` for each log of the host below `root`.
 
     Yields its path on the host, and why not all of it could be kept. `journalctl` is a program of
-    ours that reads journals; without it the host's own is tried, with the host's root as its root.
+    ours that reads journals; with `chroot` it is the host's own, with the host's root as its root.
     Of a file the last `MOST_OF_ONE` bytes are kept, of all together `MOST` compressed ones. A file
     that only repeats a journal is left out, unless that one is younger than the last reboot.
     """
-    host, journals = Rooted(root), dict[str, str]()
-    for place in _JOURNALS:
-        if _has_journal(host, place):
-            journals[place] = _journal(root, place, journalctl, out, hours)
-            if not journals[place]:
-                journals = {place: ""}
-                break
-    for place, problem in journals.items():
-        yield f"/{place}", problem
-    repeated = _IN_JOURNAL if journals.get(_JOURNALS[0]) == "" else frozenset[str]()
+    host, problem = Rooted(root), ""
+    journal = next((each for each in _JOURNALS if _has_journal(host, each)), "")
+    if journal:
+        problem = _journal(root, journal, journalctl, out, hours, chroot=chroot)
+        yield f"/{journal}", problem
+    repeats = journal == _JOURNALS[0] and not problem
     left = MOST - sum(each.stat().st_size for each in out.glob("*.gz"))
-    try:
-        names = host.names(_AT)
-    except OSError as error:
-        if host.exists(_AT):
-            yield f"/{_AT}", error.strerror or ""
-        return
-    for name in names:
-        path, to = f"{_AT}/{name}", out / f"{name}.gz"
-        known = name not in repeated and any(fnmatch(name, pattern) for pattern in _NAMES)
-        if not known or host.is_directory(path):
-            continue
+    for at in (_AT, _KUBELET_OF_RKE2):
         try:
-            with host.opened(path) as file:
-                left -= _compress(_tail(file, MOST_OF_ONE), to, left)
-                changed = os.fstat(file).st_mtime
-            os.utime(to, (changed, changed))  # whoever reads it learns whether it is an old one
+            names = host.names(at)
         except OSError as error:
-            yield f"/{path}", error.strerror or ""
-        else:
-            yield f"/{path}", "" if left > 0 else "over the limit of all logs"
+            if host.exists(at):
+                yield f"/{at}", error.strerror or ""
+            continue
+        for name in names:
+            path, to = f"{at}/{name}", out / f"{name}.gz"
+            known = any(fnmatch(name, pattern) for pattern in _NAMES)
+            if not known or (repeats and name in _IN_JOURNAL) or host.is_directory(path):
+                continue
+            try:
+                with host.opened(path) as file:
+                    left -= _compress(_tail(file, MOST_OF_ONE), to, left)
+                    status = os.fstat(file)
+                # Whoever reads it learns whether it is an old one.
+                os.utime(to, (status.st_mtime, status.st_mtime))
+            except OSError as error:
+                yield f"/{path}", error.strerror or ""
+                continue
+            cut = status.st_size > MOST_OF_ONE and time.time() - status.st_mtime < hours * 3600
+            problem = "older lines are missing, it is too long" if cut else ""
+            yield f"/{path}", problem if left > 0 else "over the limit of all logs"
 
 
 def _tail(file: int, most: int) -> Iterator[bytes]:
@@ -141,23 +147,27 @@ def _tail(file: int, most: int) -> Iterator[bytes]:
 
 
 def _has_journal(host: Rooted, place: str) -> bool:
-    try:
+    with suppress(OSError):
         return bool(host.names(place))
-    except OSError:
-        return host.exists(place)
+    return host.exists(place)
 
 
-def _journal(root: Path, place: str, program: str | None, out: Path, hours: int) -> str:
-    """Write the newest entries of a journal; return why there are none, or not all of them."""
-    if program:
-        at, enter = root / Rooted(root).target(place), None
-    else:
-        at, enter = Path("/", place), partial(_enter, root)
-        _link_parts(root)
-    command = [program or "journalctl", f"--directory={at}", f"--since=-{hours}h"]
-    command += [f"--lines={_LINES}", "--no-pager", "--quiet", "--output=short-iso-precise"]
+def _journal(
+    root: Path, place: str, program: str | None, out: Path, hours: int, *, chroot: bool
+) -> str:
+    """Write the entries of a journal; return why there are none, or not all of them."""
+    if not program:
+        return "not read: journalctl is not installed"
+    if chroot and not (root / "bin").exists():  # in the plugin's Pod, with parts of the host's root
+        with suppress(OSError):
+            for name in ("bin", "lib", "lib64", "sbin"):
+                (root / name).symlink_to(f"usr/{name}")
+    at = Path("/", place) if chroot else root / Rooted(root).target(place)
+    command = [program, f"--directory={at}", f"--since=-{hours}h", "--reverse", "--utc"]
+    command += ["--no-pager", "--quiet", "--output=short-iso-precise"]
+    begin = partial(_begin, root if chroot else None)
     parts = [
-        _part([*command, *matches], out / f"{name}.gz", enter) for name, matches in _PARTS.items()
+        _part([*command, *matches], out / f"{name}.gz", begin) for name, matches in _PARTS.items()
     ]
     problems = dict.fromkeys(problem for _, problem in parts if problem)
     if not problems and not any(found for found, _ in parts):
@@ -165,7 +175,7 @@ def _journal(root: Path, place: str, program: str | None, out: Path, hours: int)
     return "; ".join(problems)
 
 
-def _part(command: list[str], to: Path, enter: Callable[[], None] | None) -> tuple[bool, str]:
+def _part(command: list[str], to: Path, begin: Callable[[], None]) -> tuple[bool, str]:
     """Write what `journalctl` says; return whether it said anything, and why that is not all."""
     with tempfile.TemporaryFile(dir=to.parent) as stderr:
         try:
@@ -176,47 +186,37 @@ def _part(command: list[str], to: Path, enter: Callable[[], None] | None) -> tup
                 stderr=stderr,
                 # No path of ours, and nothing that is secret.
                 env={"PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "LC_ALL": "C"},
-                preexec_fn=enter,  # noqa: PLW1509
+                preexec_fn=begin,  # noqa: PLW1509
             )
         except OSError as error:
             return False, f"journalctl: {error.strerror}"
-        clock = threading.Timer(JOURNAL_SECONDS, process.kill)
-        clock.daemon = True
-        clock.start()
         with process:
             assert process.stdout is not None
             pieces = iter(partial(process.stdout.read, _PIECE), b"")
-            first = next(pieces, b"")
-            _compress(chain([first], islice(pieces, _PIECES - 1)), to, MOST // 4)
-            cut = bool(process.stdout.read(1))
-        clock.cancel()
-        clock.join()  # no thread is left when the next child forks
-        if not first:
-            to.unlink()
-        said = os.pread(stderr.fileno(), 1024, 0).decode(errors="replace")
+            written = _compress(pieces, to, MOST // 4)
+        said = clean(os.pread(stderr.fileno(), 1024, 0).decode(errors="replace"), 200)
     why = ""
-    if cut:
-        why = "its output is too long"
-    elif process.returncode == -signal.SIGKILL:
-        why = f"it took more than {JOURNAL_SECONDS:.0f} s"
-    elif process.returncode:
-        why = clean(said, 200) or f"exit code {process.returncode}"
-    return bool(first), why and f"journalctl: {why}"
+    if written >= MOST // 4:
+        why = "the oldest entries are missing, its output is too long"
+    elif process.returncode == -signal.SIGALRM:
+        why = f"the oldest entries are missing, it took more than {JOURNAL_SECONDS} s"
+    elif process.returncode or said:  # it also passes over files that are damaged
+        why = said or f"exit code {process.returncode}"
+    if why and written <= _EMPTY:
+        to.unlink()
+    return written > _EMPTY, why and f"journalctl: {why}"
 
 
-def _link_parts(root: Path) -> None:
-    """Complete a root of which only some directories are mounted, as in the plugin's Pod."""
-    if (root / "usr").is_mount() and not (root / "bin").exists():
-        for name in ("bin", "lib", "lib64", "sbin"):
-            with suppress(OSError):
-                (root / name).symlink_to(f"usr/{name}")
+def _begin(root: Path | None) -> None:
+    """In a child that is to run `journalctl`: limit its time, and change its root.
 
-
-def _enter(root: Path) -> None:
-    """Make the host's root the root of a child, which says by itself why it may not."""
+    It says by itself why it may not.
+    """
+    signal.alarm(JOURNAL_SECONDS)
     try:
-        os.chroot(root)
-        os.chdir("/")
+        if root:
+            os.chroot(root)
+            os.chdir("/")
     except OSError as error:
         os.write(2, f"chroot: {error.strerror}".encode())
         os._exit(126)

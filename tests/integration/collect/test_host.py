@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -146,6 +147,32 @@ class TestLogs:
         assert ["over the limit of all logs"] * 2 == [problem for _, problem in kept]
         assert b"" == gzip.decompress((tmp_path / "syslog.gz").read_bytes())
 
+    def test_a_log_whose_older_lines_are_not_kept(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """One that nobody has written for longer than the hours had nothing to say in them."""
+        host = copied(tmp_path / "host")
+        os.utime(host / "var/log/kern.log", (0, 0))
+        (host / "var/log/syslog").write_text("one\ntwo\n")
+        monkeypatch.setattr(logs, "MOST_OF_ONE", 6)
+
+        kept = dict(logs.newest(host, tmp_path, None, 24))
+
+        assert {
+            "/var/log/kern.log": "",
+            "/var/log/syslog": "older lines are missing, it is too long",
+        } == kept
+
+    def test_the_kubelet_of_rke2_has_a_directory_of_its_own(self, tmp_path: Path) -> None:
+        host = copied(tmp_path / "host")
+        place = host / "var/lib/rancher/rke2/agent/logs"
+        place.mkdir(parents=True)
+        (place / "kubelet.log").write_text("three\n")
+
+        _, kept = self.gather(host, tmp_path / "out")
+
+        assert {"kern.log.gz": b"one\ntwo\n", "kubelet.log.gz": b"three\n"} == kept
+
     def test_without_logs_there_is_nothing_to_do(self, tmp_path: Path) -> None:
         assert (2, {}) == self.gather(tmp_path, tmp_path / "out")
 
@@ -164,7 +191,7 @@ class TestJournal:
         return host
 
     def gather(
-        self, host: Path, script: str | None = None
+        self, host: Path, script: str | None = None, *, chroot: bool = False
     ) -> tuple[dict[str, str], dict[str, str]]:
         """Return what is said of each log, and what is kept; `script` is our `journalctl`."""
         out, program = host.parent / "out", host.parent / "journalctl"
@@ -172,9 +199,10 @@ class TestJournal:
         if script is not None:
             program.write_text(f"#!/bin/sh\n{script}\n")
             program.chmod(0o755)
-        said = dict(logs.newest(host, out, script and str(program), 24))
-        kept = {each.name: gzip.decompress(each.read_bytes()).decode() for each in out.iterdir()}
-        return said, kept
+        ours = "journalctl" if chroot else script and str(program)
+        said = dict(logs.newest(host, out, ours, 24, chroot=chroot))
+        read = {each.name: gzip.decompress(each.read_bytes()) for each in out.iterdir()}
+        return said, {name: data.decode(errors="replace") for name, data in read.items()}
 
     def test_the_kernels_lines_are_kept_apart_and_files_that_repeat_a_journal_are_not(
         self, host: Path
@@ -183,7 +211,8 @@ class TestJournal:
 
         assert {"/var/log/journal": "", "/var/log/kubelet.log": ""} == said
         assert {"journal-kernel.gz", "journal.gz", "kubelet.log.gz"} == set(kept)
-        both = f"--directory={host}/var/log/journal --since=-24h --lines=50000 "
+        # Not --lines: before systemd 254, --since with it gives the oldest ones.
+        both = f"--directory={host}/var/log/journal --since=-24h --reverse --utc --no-pager "
         assert kept["journal.gz"].startswith(both)
         assert kept["journal-kernel.gz"].startswith(both)
         assert kept["journal-kernel.gz"].endswith(" _TRANSPORT=kernel\n")
@@ -193,26 +222,32 @@ class TestJournal:
         [
             ("echo 'no such file' >&2; exit 3", "no such file"),
             ("exit 3", "exit code 3"),
-            ("exec sleep 600", "it took more than 1 s"),
-            ("exec head -c 1000000 /dev/zero", "its output is too long"),
+            ("exec sleep 600", "the oldest entries are missing, it took more than 1 s"),
+            # It goes on without a file that is damaged.
+            ("echo entry; echo 'system.journal is truncated' >&2", "system.journal is truncated"),
+            (
+                "exec head -c 3000000 /dev/urandom",
+                "the oldest entries are missing, its output is too long",
+            ),
         ],
     )
     def test_a_journal_that_cannot_be_read_is_said_and_the_files_are_kept(
         self, host: Path, script: str, why: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(logs, "JOURNAL_SECONDS", 1.0)
-        monkeypatch.setattr(logs, "_PIECES", 2)
+        monkeypatch.setattr(logs, "JOURNAL_SECONDS", 1)
+        monkeypatch.setattr(logs, "MOST", 4_000_000)
 
         said, kept = self.gather(host, script)
 
         assert f"journalctl: {why}" == said["/var/log/journal"]
         assert {"kern.log.gz", "kubelet.log.gz"} <= set(kept)
 
-    def test_one_that_is_lost_at_a_reboot_where_there_is_no_other(self, host: Path) -> None:
+    def test_one_that_is_lost_at_a_reboot(self, host: Path) -> None:
+        """What was before the reboot is in the files alone."""
+        (host / "var/log/journal/0a").rmdir()
         (host / "run/log/journal/0a").mkdir(parents=True)
 
-        """What was before the reboot is in the files alone."""
-        said, kept = self.gather(host, 'case $1 in */run/*) echo "$1"; esac')
+        said, kept = self.gather(host, 'echo "$1"')
 
         files = {"/var/log/kern.log": "", "/var/log/kubelet.log": ""}
         assert {"/run/log/journal": ""} | files == said
@@ -223,7 +258,7 @@ class TestJournal:
         said, kept = self.gather(host, "exit 0")
 
         assert "no entries in the last 24 hours" == said["/var/log/journal"]
-        assert {"kern.log.gz", "kubelet.log.gz"} == set(kept)
+        assert {"kern.log.gz", "kubelet.log.gz"} <= set(kept)
 
     def test_an_empty_directory_is_no_journal(self, host: Path) -> None:
         (host / "var/log/journal/0a").rmdir()
@@ -238,7 +273,7 @@ class TestJournal:
 
         monkeypatch.setattr(os, "chroot", refused)
 
-        said, kept = self.gather(host)
+        said, kept = self.gather(host, chroot=True)
 
         assert "journalctl: chroot: Operation not permitted" == said["/var/log/journal"]
         assert {"kern.log.gz", "kubelet.log.gz"} == set(kept)
@@ -252,19 +287,77 @@ class TestJournal:
         program.write_text('#!/bin/sh\necho "$1" "$PYTHONPATH" /*\n')
         program.chmod(0o755)
 
-        said, kept = self.gather(host)
+        said, kept = self.gather(host, chroot=True)
 
         assert "" == said["/var/log/journal"]
         seen = " ".join(f"/{name}" for name in sorted(os.listdir(host)))
         assert f"--directory=/var/log/journal  {seen}\n" == kept["journal.gz"]
 
+    def test_nobody_has_asked_for_the_hosts_own_program(self, host: Path) -> None:
+        """Whatever it is, it is not run."""
+        (host / "usr/bin").mkdir(parents=True)
+        program = host / "usr/bin/journalctl"
+        program.write_text(f"#!/bin/sh\ntouch {host}/ran\n")
+        program.chmod(0o755)
+
+        said, _ = self.gather(host)
+
+        assert "not read: journalctl is not installed" == said["/var/log/journal"]
+        assert not (host / "ran").exists()
+
+    def test_the_newest_entries_of_a_real_one_are_kept(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Whatever the version of its `journalctl`, and however long the journal is."""
+        program, journald = shutil.which("journalctl"), Path("/lib/systemd/systemd-journald")
+        if os.geteuid() != 0 or program is None or not journald.exists():
+            pytest.skip("needs root and systemd-journald")
+        log = tmp_path / "host/var/log"
+        log.mkdir(parents=True)
+        write_journal(log, entries=3000)
+        monkeypatch.setattr(logs, "MOST", 4 * 32_000)
+
+        said = dict(logs.newest(tmp_path / "host", tmp_path, program, 24))
+
+        cut = "journalctl: the oldest entries are missing, its output is too long"
+        assert {"/var/log/journal": cut} == said
+        lines = gzip.decompress((tmp_path / "journal.gz").read_bytes()).decode().splitlines()
+        assert lines[0].endswith(" number 2999")
+        assert 100 < len(lines) < 3000
+
     def test_a_host_without_the_program(self, host: Path) -> None:
         if os.geteuid() != 0:
             pytest.skip("only root can change the root")
 
-        said, _ = self.gather(host)
+        said, _ = self.gather(host, chroot=True)
 
         assert "journalctl: No such file or directory" == said["/var/log/journal"]
+
+
+JOURNAL = """
+set -e
+mount --bind "$1" /var/log
+mount -t tmpfs none /run
+mkdir -p /run/systemd/journal.test "$1/journal"
+/lib/systemd/systemd-journald test &
+until [ -S /run/systemd/journal.test/socket ]; do sleep 0.1; done
+"$2" -c '
+import random, socket, sys
+to = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+to.connect("/run/systemd/journal.test/socket")
+for n in range(int(sys.argv[1])):
+    noise = random.randbytes(100).hex().encode()
+    to.send(b"SYSLOG_IDENTIFIER=kubelet\\nMESSAGE=%s number %d\\n" % (noise, n))' "$3"
+kill $!
+wait $! || true
+mv "$1"/journal/*.test "$1/journal/0123456789abcdef0123456789abcdef"
+"""
+"""Writes a journal as a node has it, without touching this machine's."""
+
+
+def write_journal(log: Path, *, entries: int) -> None:
+    command = ["unshare", "-m", "sh", "-c", JOURNAL, "sh", str(log), sys.executable, str(entries)]
+    subprocess.run(command, check=True, timeout=60, capture_output=True)
 
 
 def with_shell(root: Path) -> None:

@@ -1,5 +1,7 @@
 """The table of `log-analysis`, with lines as the kernel, systemd and kubelets write them."""
 
+from dataclasses import replace
+
 import pytest
 
 from reporter.collect.log_analysis import TABLE, read_patterns
@@ -81,11 +83,18 @@ LINES = {
         "k3s-agent.service: Failed with result 'exit-code'.",
         "rke2-server.service: Failed with result 'exit-code'.",
         "rke2-agent.service: Failed with result 'exit-code'.",
+        "k0scontroller.service: Failed with result 'exit-code'.",
+        "k0sworker.service: Failed with result 'exit-code'.",
+        "snap.microk8s.daemon-kubelite.service: Failed with result 'exit-code'.",
+        "snap.microk8s.daemon-containerd.service: Failed with result 'exit-code'.",
     ),
     "kubelet-pleg": (
         "kubelet",
         f'{KUBELET} kubelet.go:2412] "Skipping pod synchronization" err="PLEG is not healthy: pleg '
         'was last seen active 3m12.4s ago; threshold is 3m0s"',
+        f"{KUBELET} kubelet.go:1765] skipping pod synchronization - [container runtime status "
+        "check may not have completed yet, PLEG is not healthy: pleg was last seen active 16m6.5s "
+        "ago; threshold is 3m0s]",
     ),
     "kubelet-api": (
         "kubelet",
@@ -138,10 +147,25 @@ LINES = {
         f'error: code = Unknown desc = failed to destroy network for sandbox \\"{SANDBOX}\\": '
         'plugin type=\\"calico\\" failed (delete): stat /var/lib/calico/nodename: no such file or '
         f'directory" podSandboxID="{SANDBOX}"',
+        f'{KUBELET} log.go:32] "StopPodSandbox from runtime service failed" err="rpc error: code = '
+        "Unknown desc = failed to destroy network for pod sandbox k8s_web-0_shop_1f_0"
+        f'({SANDBOX}): error removing pod shop_web-0 from CNI network \\"multus-cni-network\\": '
+        f'plugin type=\\"multus\\" failed (delete)" podSandboxID="{SANDBOX}"',
     ),
 }
+EVERY = "a text without characters other than * is in every line"
 HARMLESS = [
     ("kernel", "blk_update_request: I/O error, dev fd0, sector 0 op 0x0:(READ) flags 0x0"),
+    (
+        "kernel",
+        "blk_update_request: critical target error, dev sdb, sector 8390656 op 0x3:(DISCARD) flags "
+        "0x800 phys_seg 1 prio class 0",
+    ),
+    (
+        "kernel",
+        "blk_update_request: I/O error, dev loop3, sector 0 op 0x9:(WRITE_ZEROES) flags 0x800 "
+        "phys_seg 0 prio class 0",
+    ),
     ("kernel", "Buffer I/O error on dev sr0, logical block 0, async page read"),
     ("kernel", "EXT4-fs (sda1): mounted filesystem with ordered data mode. Quota mode: none."),
     ("kernel", "XFS (dm-0): Ending clean mount"),
@@ -155,7 +179,14 @@ HARMLESS = [
     (
         "kubelet",
         f'{KUBELET} log.go:32] "RunPodSandbox from runtime service failed" err="rpc error: code = '
-        'NotFound desc = failed to get sandbox image \\"registry.k8s.io/pause:3.9\\""',
+        'NotFound desc = failed to get sandbox image \\"registry.k8s.io/pause:3.9\\": failed to '
+        'pull image: dial tcp 10.0.0.9:443: connect: network is unreachable"',
+    ),
+    # What a user's program says.
+    (
+        "kubelet",
+        f'{KUBELET} prober.go:104] "Probe failed" probeType="Liveness" output="PLEG is not '
+        'healthy: pleg was last seen active 3m12.4s ago"',
     ),
     # Another program that repeats what the kernel has said.
     ("node-problem-detector", "message: Out of memory: Killed process 48113 (postgres)"),
@@ -176,10 +207,11 @@ def test_each_pattern_is_found_in_real_lines_and_no_other_one_is(name: str) -> N
 
 
 def test_every_text_of_the_table_has_such_a_line() -> None:
-    lines = [line for _, *each in LINES.values() for line in each]
-    for each in PATTERNS.values():
-        for parts in each.match:
-            assert any(all(part in line for part in parts) for line in lines), parts
+    for pattern in PATTERNS.values():
+        _, *lines = LINES[pattern.name]
+        for text in pattern.match:
+            alone = replace(pattern, match=[text])
+            assert any(map(alone.found_in, lines)), text
 
 
 @pytest.mark.parametrize(("program", "line"), HARMLESS)
@@ -196,6 +228,12 @@ def test_the_table_has_no_mistakes() -> None:
     [
         ("- {name: a, mtch: [b]}", "line 1: [0].mtch: is unknown; did you mean match?"),
         ("\n- {name: a, match: []}", "line 2: [0].match: must have at least 1 item"),
+        ("- {name: a}", "line 1: [0].match: is required"),
+        *(
+            (f"- {{name: a, {field}}}", f"line 1: [0]: {EVERY}")
+            for field in ("match: ['']", "match: [b, '*']", "match: [b], unless: ['**']")
+        ),
+        ("- {name: logs, match: [b]}", "line 1: [0].name: another test is named 'logs'"),
         ("- {name: a, match: [b], minimum: 0}", "line 1: [0].minimum: must be at least 1"),
         ("name: a", "line 1: must be a list"),
         ("- [", "line 2: invalid YAML: "),
@@ -206,6 +244,18 @@ def test_mistakes_in_a_table(written: str, said: str) -> None:
 
     assert not patterns
     assert mistakes[0].startswith(said)
+
+
+def test_a_name_that_is_there_twice() -> None:
+    _, mistakes = read_patterns(b"- {name: a, match: [b]}\n- {name: a, match: [c]}")
+
+    assert ["line 2: [1].name: another test is named 'a'"] == mistakes
+
+
+def test_a_table_that_no_variable_could_hold() -> None:
+    _, mistakes = read_patterns(b"#" * 100 * 1024 + b"\n")
+
+    assert ["line 1: larger than 102400 bytes"] == mistakes
 
 
 def test_a_star_stands_for_any_text_and_the_order_counts() -> None:

@@ -32,6 +32,8 @@ def test_a_plugin_sees_no_more_of_a_node_than_it_needs(definition):
     assert all(mounts[name]["readOnly"] for name in of_node)
     if spec["securityContext"]["runAsUser"] == 0:
         assert set(of_node.values()) == {"/usr", "/var/log", "/run/log"}
+        # Nor what is mounted below, which root could write.
+        assert {mounts[name]["recursiveReadOnly"] for name in of_node} == {"IfPossible"}
 
 
 def numbers(text: str) -> set[int]:
