@@ -33,9 +33,6 @@ REPORT: Final = "report.yaml"
 TABLE: Final = Path(__file__).with_name("log_patterns.yaml")
 _MOST_BYTES, _MOST_VALUES = 100 * 1024, 20_000  # of a table: a variable of 128 KiB starts nothing
 _LONGEST: Final = 4096  # bytes of a line; the rest of one is nobody's line
-_SHOWN: Final = 500  # bytes of a line in the report
-_RESERVE: Final = 10.0  # seconds to write the report in
-_ENOUGH: Final = 0.9  # of the hours: not every minute has a line
 _HALF_A_YEAR: Final = 183 * 86400.0
 _PROGRAMS: Final = {"journal-kernel": "kernel", "dmesg": "kernel"}  # of others the name tells it
 _HEAD = re.compile(
@@ -51,7 +48,10 @@ _TIME = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """An entry of the table. Of a text, the parts between its `*` occur in a line in this order."""
+    """An entry of the table. Of a text, the parts between its `*` occur in a line in this order.
+
+    Of its programs every node has lines where it is `built_in`.
+    """
 
     name: str
     match: Sequence[str]
@@ -61,6 +61,7 @@ class Pattern:
     minutes: int = 0
     fails: bool = True
     description: str = ""
+    built_in: bool = False
 
     def concerns(self, program: str) -> bool:
         """Return whether lines of a program count."""
@@ -86,7 +87,10 @@ def _occurs(written: str, text: str) -> bool:
 def read_patterns(
     data: bytes, built_in: Mapping[str, Pattern] | None = None
 ) -> tuple[dict[str, Pattern], list[str]]:
-    """Return the entries of a table by their names, after and over others, and all mistakes."""
+    """Return the entries of a table by their names, over the built-in ones, and all mistakes.
+
+    Without those it is their own table.
+    """
     documents, mistakes = read_documents(data, _MOST_BYTES, _MOST_VALUES)
     found, seen = dict(built_in or {}), {"logs"}
     for document in documents:
@@ -95,14 +99,15 @@ def read_patterns(
                 document.say(place, text)
         for at, each in () if document.mistakes else enumerate(document.value):
             name, texts = each["name"], (*each.get("match", ()), *each.get("unless", ()))
+            pattern = found.get(name) or Pattern(name, (), built_in=built_in is None)
             if name in seen:
                 document.say((at, "name"), f"another test is named {name!r}")
-            elif name not in found and "match" not in each:
+            elif not pattern.match and "match" not in each:
                 document.say((at, "match"), "is required")
             elif not all(text.strip("*") for text in texts):
                 document.say((at,), "a text without characters other than * is in every line")
             else:
-                found[name] = replace(found[name], **each) if name in found else Pattern(**each)
+                found[name] = replace(pattern, **each)
             seen.add(name)
         mistakes += document.mistakes
     return found, [f"line {each.line}: {each}" for each in mistakes]
@@ -122,7 +127,7 @@ def read_settings(environ: Mapping[str, str]) -> tuple[int, list[Pattern], list[
 def main(environ: Mapping[str, str]) -> int:
     """Write the report; return 0, or 1 where not all that was asked for could be analysed."""
     out = Path(environ.get("GATHER_OUT") or ".")
-    end = float(environ.get("GATHER_DEADLINE") or time.time() + 60) - _RESERVE
+    end = float(environ.get("GATHER_DEADLINE") or time.time() + 60) - 10  # to write the report
     hours, patterns, problems = read_settings(environ)
     logs = out.absolute().parent / "logs"
     written = (logs / RECORD).read_bytes() if (logs / RECORD).exists() else b"{}"
@@ -135,38 +140,37 @@ def main(environ: Mapping[str, str]) -> int:
         for path in sorted(logs.glob("*.gz"))
         if time.time() - path.stat().st_mtime < hours * 3600
     ]
-    late = [log.name for log in read if not log.read(patterns, hours * 3600, end)]
-    problems += [f"out of time in {', '.join(late)}"] if late else []
-    back = max([0.0, *(log.newest - log.oldest for log in read)])
-    since_boot = time.clock_gettime(time.CLOCK_BOOTTIME)
-    # Without any log it may be known why.
-    if back < _ENOUGH * min(hours * 3600, since_boot) and (read or not problems):
-        problems.append(f"the logs go back only {back / 3600:.1f} of the last {hours} hours")
+    problems += [f"out of time in {log.name}" for log in read if not log.read(patterns, hours, end)]
+    items = [_item(each, [log.found[each.name] for log in read]) for each in patterns]
+    if read or not problems:  # else it is known why there are no logs
+        unknown = {each["name"] for each in items if each["status"] == "unknown"}
+        problems += [f"no lines of {', '.join(p.programs)}" for p in patterns if p.name in unknown]
+        back = max([0.0, *(log.newest - log.oldest for log in read)])
+        # Not every minute has a line, and before it was started a node has none.
+        if back < 0.9 * min(hours * 3600, time.clock_gettime(time.CLOCK_BOOTTIME)):
+            problems.append(f"the logs go back only {back / 3600:.1f} of the last {hours} hours")
     message = clean("; ".join(dict.fromkeys(problems)), 1000)
     details = {"message": message, **{log.name: log.window for log in read}}
     print(message, *(f"{log.name}: {log.window}" for log in read), sep="\n", file=sys.stderr)
-    about = {"name": "logs", "status": "unknown" if message else "passed", "details": details}
-    items = [about, *(_item(each, [log.found[each.name] for log in read]) for each in patterns)]
+    status = "unknown" if message else "passed"
+    items.insert(0, {"name": "logs", "status": status, "details": details})
     (out / REPORT).write_text(to_yaml({"name": "log-analysis", "items": items}), "utf-8")
-    return PARTIAL if any(each["status"] == "unknown" for each in items) else COMPLETE
+    return PARTIAL if message else COMPLETE
 
 
 def _item(pattern: Pattern, logs: Sequence["_Lines"]) -> dict[str, Any]:
     """Return the test of a pattern. A line may be in several logs, so they are not added up."""
     most = max(logs, key=lambda each: (each.enough(pattern), each.count), default=_Lines(""))
+    status, details = "passed", {}
     if most.enough(pattern):
-        last = clean(redact_text(most.last)[0], _SHOWN)
-        message = (
-            f"{pattern.description} {_many(most.count)} in {most.log}, the last one: {last}".strip()
-        )
-        status = "failed"
-    elif pattern.programs and not any(each.seen for each in logs):
-        message = f"no log has lines of {', '.join(pattern.programs)}"
+        status, last = "failed", clean(redact_text(most.last)[0], 500)
+        message = f"{pattern.description} {_many(most.count)} in {most.log}, the last one: {last}"
+        details = {"message": message.strip()}
+    elif pattern.built_in and not any(each.seen for each in logs):
         status = "unknown"
-    else:
-        return {"name": pattern.name, "status": "passed"}
-    status = status if pattern.fails else "skipped"
-    return {"name": pattern.name, "status": status, "details": {"message": message}}
+    if status != "passed" and not pattern.fails:
+        status = "skipped"
+    return {"name": pattern.name, "status": status, "details": details}
 
 
 @dataclass(slots=True)
@@ -219,8 +223,8 @@ class _Log:
         since, until = (datetime.fromtimestamp(each, UTC) for each in (self.oldest, self.newest))
         return f"{_many(self.lines)}, {since:%b %d %H:%M:%S} to {until:%b %d %H:%M:%S}"
 
-    def read(self, patterns: Sequence[Pattern], most: float, end: float) -> bool:
-        """Read what is at most so many seconds older than its end; return whether it was in time.
+    def read(self, patterns: Sequence[Pattern], hours: int, end: float) -> bool:
+        """Read what is at most so many hours older than its end; return whether it was in time.
 
         A journal is read as a whole: it begins where it was asked to, and its newest line is first.
         """
@@ -241,7 +245,7 @@ class _Log:
             if now := _seconds(line):
                 # Without a year both seem to be of the same one.
                 at = now - 2 * _HALF_A_YEAR if now - last > _HALF_A_YEAR else now
-            if last < inf and last - at > most:
+            if last < inf and last - at > hours * 3600:
                 continue
             self.lines += 1
             if now:

@@ -25,8 +25,8 @@ from reporter.common.text import clean
 COMPLETE, PARTIAL, NOT_APPLICABLE, FAILED = 0, 1, 2, 3
 MOST_OF_ONE: Final = 64 * 1024 * 1024
 MOST: Final = 48 * 1024 * 1024
-JOURNAL_SECONDS: Final = 12
-"""How long `journalctl` may take for a part: two of two journals, and files, fit in a minute."""
+JOURNAL_SECONDS: Final = 20
+"""How long `journalctl` may take for a part: both of them, and files, fit in a minute."""
 CHROOT: Final = "LOG_CHROOT"
 """Whether the host's own `journalctl` may be run, with the host's root as its root."""
 _PIECE: Final = 256 * 1024
