@@ -136,7 +136,7 @@ def main(environ: Mapping[str, str]) -> int:
         why = f"the gatherer logs: {record.get('status', 'not run')}"
         problems.append(record.get("stderr", "").strip() or why)
     read = [
-        _Log(path.stem, path, {each.name: _Lines(path.stem) for each in patterns})
+        _Log(path.stem, path, {each.name: _Found(path.stem) for each in patterns})
         for path in sorted(logs.glob("*.gz"))
         if time.time() - path.stat().st_mtime < hours * 3600
     ]
@@ -158,9 +158,9 @@ def main(environ: Mapping[str, str]) -> int:
     return PARTIAL if message else COMPLETE
 
 
-def _item(pattern: Pattern, logs: Sequence["_Lines"]) -> dict[str, Any]:
+def _item(pattern: Pattern, logs: Sequence["_Found"]) -> dict[str, Any]:
     """Return the test of a pattern. A line may be in several logs, so they are not added up."""
-    most = max(logs, key=lambda each: (each.enough(pattern), each.count), default=_Lines(""))
+    most = max(logs, key=lambda each: (each.enough(pattern), each.count), default=_Found(""))
     status, details = "passed", {}
     if most.enough(pattern):
         status, last = "failed", clean(redact_text(most.last)[0], 500)
@@ -174,7 +174,7 @@ def _item(pattern: Pattern, logs: Sequence["_Lines"]) -> dict[str, Any]:
 
 
 @dataclass(slots=True)
-class _Lines:
+class _Found:
     """The lines of a log that a pattern is found in; `seen` says that its programs have lines.
 
     They come from the oldest or from the newest on.
@@ -210,7 +210,7 @@ class _Log:
 
     name: str
     path: Path
-    found: dict[str, _Lines]
+    found: dict[str, _Found]
     lines: int = 0
     oldest: float = inf
     newest: float = -inf
@@ -230,12 +230,12 @@ class _Log:
         """
 
         @lru_cache(1000)
-        def concerned(program: str) -> list[tuple[Pattern, _Lines]]:
+        def concerned(program: str) -> list[tuple[Pattern, _Found]]:
             return [(each, self.found[each.name]) for each in patterns if each.concerns(program)]
 
         own, last, at = _PROGRAMS.get(self.name, self.name.partition(".")[0]), inf, 0.0
-        for _, lines in concerned(own):
-            lines.seen = True  # also of a kernel that has nothing to say
+        for _, found in concerned(own):
+            found.seen = True  # also of a kernel that has nothing to say
         if not self.name.startswith("journal"):
             for line in _lines(self.path):
                 last = _seconds(line) or last
@@ -252,10 +252,10 @@ class _Log:
                 self.oldest, self.newest = min(self.oldest, at), max(self.newest, at)
             head = _HEAD.match(line)
             text = line[head.end() :] if head else line
-            for pattern, lines in concerned(head[1] if head else own):
-                lines.seen = True
+            for pattern, found in concerned(head[1] if head else own):
+                found.seen = True
                 if pattern.found_in(text):
-                    lines.add(line, at, pattern.minutes * 60 or inf)
+                    found.add(line, at, pattern.minutes * 60 or inf)
         return True
 
 

@@ -68,7 +68,7 @@ def main(environ: Mapping[str, str]) -> int:
     if not hours:
         print(WRONG_HOURS, file=sys.stderr)
         return FAILED
-    chroot = bool(environ.get(CHROOT))
+    chroot = environ.get(CHROOT) == "true"
     program = "journalctl" if chroot else shutil.which("journalctl", path=environ.get("PATH"))
     problems = dict(newest(root, out, program, hours, chroot=chroot))
     for path, problem in problems.items():

@@ -293,17 +293,23 @@ class TestJournal:
         seen = " ".join(f"/{name}" for name in sorted(os.listdir(host)))
         assert f"--directory=/var/log/journal  {seen}\n" == kept["journal.gz"]
 
-    def test_nobody_has_asked_for_the_hosts_own_program(self, host: Path) -> None:
+    @pytest.mark.parametrize("asked", ["", "false"])
+    def test_nobody_has_asked_for_the_hosts_own_program(
+        self, host: Path, asked: str, capsys: pytest.CaptureFixture[str]
+    ) -> None:
         """Whatever it is, it is not run."""
-        (host / "usr/bin").mkdir(parents=True)
+        with_shell(host)
         program = host / "usr/bin/journalctl"
-        program.write_text(f"#!/bin/sh\ntouch {host}/ran\n")
+        program.write_text("#!/bin/sh\necho ran\n")
         program.chmod(0o755)
+        out = host.parent / "out"
+        out.mkdir()
+        told = {"GATHER_HOST_ROOT": str(host), "GATHER_OUT": str(out), "PATH": "/nowhere"}
 
-        said, _ = self.gather(host)
-
-        assert "not read: journalctl is not installed" == said["/var/log/journal"]
-        assert not (host / "ran").exists()
+        assert 1 == logs.main({**told, "LOG_CHROOT": asked})
+        said = "/var/log/journal: not read: journalctl is not installed\n"
+        assert said == capsys.readouterr().err
+        assert not (out / "journal.gz").exists()
 
     def test_the_newest_entries_of_a_real_one_are_kept(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
