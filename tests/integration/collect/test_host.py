@@ -316,8 +316,9 @@ class TestJournal:
     ) -> None:
         """Whatever the version of its `journalctl`, and however long the journal is."""
         program, journald = shutil.which("journalctl"), Path("/lib/systemd/systemd-journald")
-        if os.geteuid() != 0 or program is None or not journald.exists():
-            pytest.skip("needs root and systemd-journald")
+        mounts = subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False)
+        if program is None or not journald.exists() or mounts.returncode:
+            pytest.skip("needs systemd-journald, and the right to mount")
         log = tmp_path / "host/var/log"
         log.mkdir(parents=True)
         write_journal(log, entries=3000)
