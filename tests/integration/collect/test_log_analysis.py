@@ -357,11 +357,11 @@ def test_hostile_lines_and_patterns_of_many_stars_take_no_longer_than_there_is(n
     stars = "".join(f"- {{name: s{n}, match: ['{'*a' * 1600}*b']}}\n" for n in range(30))
     began = time.time()
 
-    code, tests = node.analyse(LOG_PATTERNS=stars, GATHER_DEADLINE=str(began + 11))
+    code, tests = node.analyse(LOG_PATTERNS=stars, GATHER_DEADLINE=str(began + 13))
 
     assert (1, []) == (code, failed(tests))
-    assert ("unknown", "out of time in journal") == tests["logs"]
-    assert time.time() - began < 11
+    assert "out of time in journal" in tests["logs"][1]
+    assert time.time() - began < 13
 
 
 def test_what_was_found_before_the_time_was_over_is_reported(
