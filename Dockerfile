@@ -28,7 +28,8 @@ COPY cmd /app/cmd
 COPY reporter /app/reporter
 # Readable for any user: a Pod may set runAsUser to the adapter's. `/sonobuoy` is where a Sonobuoy
 # run calls its worker, and `sonobuoy retrieve` the command that packs the results. The agent runs the
-# programs in `/gatherers.d` on a node, so an image made from this one can add to them.
+# programs in `/gatherers.d` on a node, so an image made from this one can add to them. Those in
+# `/log-gatherers.d` run as root.
 RUN set -eu; \
     chmod -R u=rwX,go=rX /app; \
     mkdir -p /build/root/usr/local/bin; \
@@ -38,7 +39,10 @@ RUN set -eu; \
     done; \
     mkdir /build/root/gatherers.d; \
     ln -s /app/cmd/gather-host.py /build/root/gatherers.d/10-host; \
-    ln -s /app/cmd/gather-logs.py /build/root/gatherers.d/20-logs
+    ln -s /app/cmd/gather-logs.py /build/root/gatherers.d/20-logs; \
+    mkdir /build/root/log-gatherers.d; \
+    ln -s /app/cmd/gather-logs.py /build/root/log-gatherers.d/10-logs; \
+    ln -s /app/cmd/gather-log-analysis.py /build/root/log-gatherers.d/20-log-analysis
 
 
 FROM ${RUNTIME_IMAGE}

@@ -14,10 +14,11 @@ from reporter.cli.output import tell
 from reporter.cli.table import table
 from reporter.collect import gatherers
 from reporter.collect.gatherers import Gatherer, GathererRecord, add_options, chosen_limits, run_all
+from reporter.collect.logs import CHROOT
 from reporter.common.lifecycle import install
 
 DESCRIPTION = """\
-Runs gatherers on this machine, without a cluster: the two built-in ones, or the programs in a
+Runs gatherers on this machine, without a cluster: the built-in ones, or the programs in a
 directory, in alphabetical order. Each writes to its own directory below --out, where gather.json
 describes its outcome. Run the command as root to read all logs.
 
@@ -27,7 +28,11 @@ exit codes:
   2    usage error, no gatherers, or the directory for the output is not empty
   130  Ctrl-C"""
 
-SHIPPED = {"host": "reporter.collect.host.facts", "logs": "reporter.collect.logs"}
+SHIPPED = {
+    "host": "reporter.collect.host.facts",
+    "logs": "reporter.collect.logs",
+    "log-analysis": "reporter.collect.log_analysis",
+}
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,7 +45,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     directory(
         "--gatherers",
-        help=f"the directory of the programs (default: the built-in {' and '.join(SHIPPED)})",
+        help=f"the directory of the programs (default: the built-in {', '.join(SHIPPED)})",
     )
     directory(
         "--host",
@@ -58,7 +63,8 @@ def run(options: argparse.Namespace) -> int:
         # Of a terminal that is closed it comes twice, from the shell and from the kernel.
         signal.signal(signal.SIGHUP, lambda *_: stop.request())
     out, host = options.out.absolute(), options.host.absolute()
-    environ = {"NODE_NAME": platform.node(), **os.environ}
+    # What lies below --host is read; nothing there is run.
+    environ = {"NODE_NAME": platform.node(), **os.environ, CHROOT: ""}
     with reading_input():
         if options.gatherers is None:
             # -P: the directory of the output is no place for modules.

@@ -1,25 +1,47 @@
-"""The gatherer `logs`: the newest lines of the host's own logs, not of containers, compressed."""
+"""The gatherer `logs`: the newest lines of the host's own logs, not of containers, compressed.
+
+A journal is written with its newest entry first, so what a limit cuts off is the oldest. `--lines`
+would not do: before systemd 254, `--since` with it gives the oldest ones.
+"""
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import tempfile
+import time
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from fnmatch import fnmatch
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 from reporter.collect.rooted import Rooted
+from reporter.common.text import clean
 
-COMPLETE, PARTIAL, NOT_APPLICABLE = 0, 1, 2
-MOST_OF_ONE: Final = 8 * 1024 * 1024
+COMPLETE, PARTIAL, NOT_APPLICABLE, FAILED = 0, 1, 2, 3
+MOST_OF_ONE: Final = 64 * 1024 * 1024
 MOST: Final = 48 * 1024 * 1024
+JOURNAL_SECONDS: Final = 20
+"""How long `journalctl` may take for a part: both of them, and files, fit in a minute."""
+CHROOT: Final = "LOG_CHROOT"
+"""Whether the host's own `journalctl` may be run, with the host's root as its root."""
 _PIECE: Final = 256 * 1024
-_LINES: Final = 50_000
+_EMPTY: Final = 20  # bytes of nothing, compressed
+_MOST_HOURS: Final = 168
+WRONG_HOURS: Final = f"LOG_HOURS is not a number from 1 to {_MOST_HOURS}"
 _AT: Final = "var/log"
-_JOURNAL: Final = f"{_AT}/journal"
+_KUBELET_OF_RKE2: Final = "var/lib/rancher/rke2/agent/logs"
+_JOURNALS: Final = (f"{_AT}/journal", "run/log/journal")  # the second one ends with a reboot
+_PARTS: Final = {
+    # By itself: a talkative program must not push out the few lines of the kernel.
+    "journal-kernel": ("_TRANSPORT=kernel",),
+    "journal": ("_TRANSPORT=journal", "_TRANSPORT=syslog", "_TRANSPORT=stdout"),
+}
+_IN_JOURNAL: Final = frozenset({"daemon.log", "dmesg", "kern.log", "messages", "syslog"})
 _NAMES: Final = (
     # The kernel's, the system's, those of the node's programs; not who has logged in.
     "boot.log",
@@ -42,7 +64,13 @@ def main(environ: Mapping[str, str]) -> int:
     """Write the logs; return 0 if all were kept, 1 if one was not, 2 if there are none."""
     root = Path(environ.get("GATHER_HOST_ROOT") or "/")
     out = Path(environ.get("GATHER_OUT") or ".")
-    problems = dict(newest(root, out, shutil.which("journalctl", path=environ.get("PATH"))))
+    hours = chosen_hours(environ)
+    if not hours:
+        print(WRONG_HOURS, file=sys.stderr)
+        return FAILED
+    chroot = environ.get(CHROOT) == "true"
+    program = "journalctl" if chroot else shutil.which("journalctl", path=environ.get("PATH"))
+    problems = dict(newest(root, out, program, hours, chroot=chroot))
     for path, problem in problems.items():
         if problem:
             print(f"{path}: {problem}", file=sys.stderr)
@@ -52,36 +80,54 @@ def main(environ: Mapping[str, str]) -> int:
     return PARTIAL if any(problems.values()) else COMPLETE
 
 
-def newest(root: Path, out: Path, journalctl: str | None) -> Iterator[tuple[str, str]]:
+def chosen_hours(environ: Mapping[str, str]) -> int:
+    """Return how many hours back a log is of interest; 0 where that is no number of hours."""
+    written = environ.get("LOG_HOURS") or "24"
+    hours = int(written) if written.isascii() and written.isdigit() and len(written) < 4 else 0
+    return hours if hours <= _MOST_HOURS else 0
+
+
+def newest(
+    root: Path, out: Path, journalctl: str | None, hours: int, *, chroot: bool = False
+) -> Iterator[tuple[str, str]]:
     """Write `NAME.gz` for each log of the host below `root`.
 
     Yields its path on the host, and why not all of it could be kept. `journalctl` is a program of
-    ours that reads journals, where there is one. The last `MOST_OF_ONE` bytes of each log are kept,
-    and `MOST` compressed bytes of all together.
+    ours that reads journals; with `chroot` it is the host's own, with the host's root as its root.
+    Of a file the last `MOST_OF_ONE` bytes are kept, of all together `MOST` compressed ones. A file
+    that only repeats a journal is left out, unless that one is younger than the last reboot.
     """
-    host, left = Rooted(root), MOST
-    try:
-        names = host.names(_AT)
-    except OSError as error:
-        if host.exists(_AT):
-            yield f"/{_AT}", error.strerror or ""
-        return
-    for name in names:
-        path = f"{_AT}/{name}"
-        if not any(fnmatch(name, pattern) for pattern in _NAMES) or host.is_directory(path):
-            continue
+    host, problem = Rooted(root), ""
+    journal = next((each for each in _JOURNALS if _has_journal(host, each)), "")
+    if journal:
+        problem = _journal(root, journal, journalctl, out, hours, chroot=chroot)
+        yield f"/{journal}", problem
+    repeats = journal == _JOURNALS[0] and not problem
+    left = MOST - sum(each.stat().st_size for each in out.glob("*.gz"))
+    for at in (_AT, _KUBELET_OF_RKE2):
         try:
-            with host.opened(path) as file:
-                left -= _compress(_tail(file, MOST_OF_ONE), out / f"{name}.gz", left)
+            names = host.names(at)
         except OSError as error:
-            yield f"/{path}", error.strerror or ""
-        else:
-            yield f"/{path}", "" if left > 0 else "over the limit of all logs"
-    if host.is_directory(_JOURNAL):
-        problem = "not read: journalctl is not installed"
-        if journalctl:
-            problem = _journal(journalctl, root / host.target(_JOURNAL), out / "journal.gz", left)
-        yield f"/{_JOURNAL}", problem
+            if host.exists(at):
+                yield f"/{at}", error.strerror or ""
+            continue
+        for name in names:
+            path, to = f"{at}/{name}", out / f"{name}.gz"
+            known = any(fnmatch(name, pattern) for pattern in _NAMES)
+            if not known or (repeats and name in _IN_JOURNAL) or host.is_directory(path):
+                continue
+            try:
+                with host.opened(path) as file:
+                    left -= _compress(_tail(file, MOST_OF_ONE), to, left)
+                    status = os.fstat(file)
+                # Whoever reads it learns whether it is an old one.
+                os.utime(to, (status.st_mtime, status.st_mtime))
+            except OSError as error:
+                yield f"/{path}", error.strerror or ""
+                continue
+            cut = status.st_size > MOST_OF_ONE and time.time() - status.st_mtime < hours * 3600
+            problem = "older lines are missing, it is too long" if cut else ""
+            yield f"/{path}", problem if left > 0 else "over the limit of all logs"
 
 
 def _tail(file: int, most: int) -> Iterator[bytes]:
@@ -100,17 +146,80 @@ def _tail(file: int, most: int) -> Iterator[bytes]:
         yield piece
 
 
-def _journal(program: str, directory: Path, to: Path, most: int) -> str:
-    command = [program, f"--directory={directory}", f"--lines={_LINES}", "--no-pager", "--quiet"]
-    with subprocess.Popen(  # noqa: S603
-        [*command, "--output=short-iso-precise"],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-    ) as process:
-        assert process.stdout is not None
-        _compress(iter(partial(process.stdout.read, _PIECE), b""), to, most)
-    return f"journalctl ended with exit code {process.returncode}" if process.returncode else ""
+def _has_journal(host: Rooted, place: str) -> bool:
+    with suppress(OSError):
+        return bool(host.names(place))
+    return host.exists(place)
+
+
+def _journal(
+    root: Path, place: str, program: str | None, out: Path, hours: int, *, chroot: bool
+) -> str:
+    """Write the entries of a journal; return why there are none, or not all of them."""
+    if not program:
+        return "not read: journalctl is not installed"
+    if chroot and not (root / "bin").exists():  # in the plugin's Pod, with parts of the host's root
+        with suppress(OSError):
+            for name in ("bin", "lib", "lib64", "sbin"):
+                (root / name).symlink_to(f"usr/{name}")
+    at = Path("/", place) if chroot else root / Rooted(root).target(place)
+    command = [program, f"--directory={at}", f"--since=-{hours}h", "--reverse", "--utc"]
+    command += ["--no-pager", "--quiet", "--output=short-iso-precise"]
+    begin = partial(_begin, root if chroot else None)
+    parts = [
+        _part([*command, *matches], out / f"{name}.gz", begin) for name, matches in _PARTS.items()
+    ]
+    problems = dict.fromkeys(problem for _, problem in parts if problem)
+    if not problems and not any(found for found, _ in parts):
+        return f"no entries in the last {hours} hours"
+    return "; ".join(problems)
+
+
+def _part(command: list[str], to: Path, begin: Callable[[], None]) -> tuple[bool, str]:
+    """Write what `journalctl` says; return whether it said anything, and why that is not all."""
+    with tempfile.TemporaryFile(dir=to.parent) as stderr:
+        try:
+            process = subprocess.Popen(  # noqa: S603
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                # No path of ours, and nothing that is secret.
+                env={"PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "LC_ALL": "C"},
+                preexec_fn=begin,  # noqa: PLW1509
+            )
+        except OSError as error:
+            return False, f"journalctl: {error.strerror}"
+        with process:
+            assert process.stdout is not None
+            pieces = iter(partial(process.stdout.read, _PIECE), b"")
+            written = _compress(pieces, to, MOST // 4)
+        said = clean(os.pread(stderr.fileno(), 1024, 0).decode(errors="replace"), 200)
+    why = ""
+    if written >= MOST // 4:
+        why = "the oldest entries are missing, its output is too long"
+    elif process.returncode == -signal.SIGALRM:
+        why = f"the oldest entries are missing, it took more than {JOURNAL_SECONDS} s"
+    elif process.returncode or said:  # it also passes over files that are damaged
+        why = said or f"exit code {process.returncode}"
+    if why and written <= _EMPTY:
+        to.unlink()
+    return written > _EMPTY, why and f"journalctl: {why}"
+
+
+def _begin(root: Path | None) -> None:
+    """In a child that is to run `journalctl`: limit its time, and change its root.
+
+    It says by itself why it may not.
+    """
+    signal.alarm(JOURNAL_SECONDS)
+    try:
+        if root:
+            os.chroot(root)
+            os.chdir("/")
+    except OSError as error:
+        os.write(2, f"chroot: {error.strerror}".encode())
+        os._exit(126)
 
 
 def _compress(pieces: Iterator[bytes], to: Path, most: int) -> int:

@@ -284,6 +284,10 @@ class _Template:
 def _fill_in(container: Any, launch: Launch, plugin: str) -> None:
     image = full_image(text(container, "image"), launch.image, launch.kubernetes_version)
     container["image"] = image
+    if launch.kubernetes_version.startswith("v1.29."):  # a dry run there refuses what it ignores
+        mount: Any
+        for mount in items(container, "volumeMounts"):
+            mount.pop("recursiveReadOnly", None)
     if wished := variables(launch.environment.get(plugin, {})):
         _put_variables(container, wished, ours_win=True)
 

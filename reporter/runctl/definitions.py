@@ -15,7 +15,7 @@ from reporter.cli.output import shown_file, tell
 from reporter.run.definition import Definition, doubled
 
 SUFFIXES = (".yaml", ".yml")
-BUILT_IN = ("host-facts", "cluster-snapshot")
+BUILT_IN = ("host-facts", "cluster-snapshot", "log-analysis")
 """Plugins of our own, by the names of their definitions: all of them where nothing is named."""
 _BUILT_IN_AT = Path(__file__).with_name("plugins")
 
@@ -50,7 +50,7 @@ def definition_options(parser: "argparse._ActionsContainer") -> None:
         default=[],
         choices=BUILT_IN,
         dest="built_in",
-        help=f"a built-in plugin: {' or '.join(BUILT_IN)} (for others use -f); repeatable (default "
+        help=f"a built-in plugin: {', '.join(BUILT_IN)} (for others use -f); repeatable (default "
         "without -f: all)",
     )
 

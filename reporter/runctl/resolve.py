@@ -32,6 +32,7 @@ _NO_URL: Final = "https://invalid/"
 _LARGEST_CA: Final = 512 * 1024
 _GIVES_USERS: Final = "security.openshift.io"
 _REASONS_SHOWN: Final = 3
+_LOGS: Final = "log-analysis"
 _NO_RIGHT: Final = """\
 the list of nodes is forbidden: {}
 Name the nodes instead: --node NAME,..., or choose other plugins with -f or --plugin"""
@@ -162,6 +163,16 @@ def read_upload(options: argparse.Namespace) -> tuple[UploadTo | None, list[str]
     except OSError as error:
         problems.append(unreadable(error))
     return UploadTo(url=url, ca=ca), problems
+
+
+def wrong_log_settings(spec: RunSpec, options: argparse.Namespace) -> list[str]:
+    """Say what is wrong with the variables of log-analysis, which its Pods would find out late."""
+    if _LOGS not in options.built_in:
+        return []
+    from reporter.collect.log_analysis import read_settings
+
+    *_, problems = read_settings(spec.launch.environment.get(_LOGS, {}))
+    return [f"--plugin-env {_LOGS}.{each}" for each in problems]
 
 
 def ends_too_soon(spec: RunSpec) -> list[str]:

@@ -107,6 +107,7 @@ def _run(
     mistakes.add(wrong)
     with at_once():
         spec = with_snapshot(spec, options, api)
+    mistakes.add(resolve.wrong_log_settings(spec, options))
     mistakes.add(resolve.ends_too_soon(spec))
     if not is_run_name(spec.run):  # of which the API server could only say the same
         return USAGE

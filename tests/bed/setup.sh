@@ -4,7 +4,7 @@
 set -eu
 
 wanted="containerd runc containernetworking-plugins iproute2 busybox-static buildah debootstrap
-debian-archive-keyring prometheus ca-certificates curl zsh fish"
+debian-archive-keyring prometheus ca-certificates curl zsh fish systemd"
 missing=""
 for package in $wanted; do
     state=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)

@@ -1,4 +1,4 @@
-"""The built-in plugins on a real cluster: facts of its nodes, all of its objects, no secret."""
+"""The built-in plugins on a real cluster: facts and logs of its nodes, its objects, no secret."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import base64
 import gzip
 import json
 import os
+import subprocess
 import tarfile
 import time
 from collections.abc import Iterator, Sequence
@@ -23,6 +24,7 @@ from reporter.common.lifecycle import Stop
 from reporter.errors import Forbidden
 from reporter.kube.api import KubeApi
 from tests.aggregators.object_store import ObjectStore
+from tests.aggregators.served import ROOT
 from tests.bed.binaries import BedUnavailable, program
 from tests.bed.controlplane import ControlPlane
 from tests.bed.node import Node
@@ -34,6 +36,7 @@ SECRET = "hunter2-PLANTED"
 BLANKED = "https://[redacted]@example.com/"
 RUN = "whole"
 NARROW = "narrow"
+LOG_ANALYSIS = ROOT / "reporter" / "runctl" / "plugins" / "log-analysis.yaml"
 GRANTED = {
     "ConfigMap",
     "ServiceAccount",
@@ -75,6 +78,26 @@ spec:
           containers:
             - {{name: c, image: none, env: [{{name: A, value: {SECRET}}}]}}
 """
+
+SICK = "skipping pod synchronization - PLEG is not healthy: pleg was last seen active 4m ago"
+JOURNAL = f"""
+set -e
+mount --bind "$1" /var/log
+mount -t tmpfs none /run
+mkdir -p /run/systemd/journal.bed "$1/journal"
+/lib/systemd/systemd-journald bed &
+until [ -S /run/systemd/journal.bed/socket ]; do sleep 0.1; done
+python3 -c '
+import socket
+to = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+to.connect("/run/systemd/journal.bed/socket")
+for said in [b"fine"] * 1000 + [b"{SICK}"]:
+    to.send(b"SYSLOG_IDENTIFIER=kubelet\\nMESSAGE=" + said + b"\\n")'
+kill $!
+wait $! || true
+mv "$1"/journal/*.bed "$1/journal/0123456789abcdef0123456789abcdef"
+"""
+"""Writes a journal as a node has it, without touching this machine's."""
 
 pytestmark = [pytest.mark.node, pytest.mark.timeout(600)]
 
@@ -275,3 +298,35 @@ def test_the_rights_in_chosen_namespaces(cluster: ControlPlane, tmp_path: Path) 
     assert [{"namespace": NARROW, "error": "it was deleted"}] == second["namespaceErrors"]
     assert not [each for each in second["resources"] if "error" in each], second
     assert [] == person.left_of(NARROW)
+
+
+def test_a_verdict_from_the_journal_of_a_node(person: Person, run: str) -> None:
+    """By the node's own journalctl; a Pod that may not run it cannot tell, and says why."""
+    log = person.home / "log"
+    log.mkdir()
+    subprocess.run(["unshare", "-m", "sh", "-c", JOURNAL, "sh", str(log)], check=True, timeout=60)
+    may = LOG_ANALYSIS.read_text().replace("{path: /var/log}", f"{{path: {log}}}")
+    may_not = may.replace(", add: [SYS_CHROOT]", "").replace("name: log-analysis", "name: refused")
+    both = write(person.home, "both.yaml", f"{may}---\n{may_not}")
+
+    code, _, err = person.run("run", "-f", both, "--name", run, "--storage", "none")
+    assert 0 == code, err
+    code, out, err = person.run("wait", f"run/{run}", "--timeout", "4m", "-o", "json")
+    assert {
+        f"log-analysis/{Node.name}": ("complete", "failed"),
+        f"refused/{Node.name}": ("complete", "unknown"),
+    } == entries(out), err
+    code, out, err = person.run("results", run)
+    assert (1, True, True) == (
+        code,
+        SICK in out,
+        "/var/log/journal: journalctl: chroot: Operation not permitted" in out,
+    ), (out, err)
+    code, _, err = person.run("retrieve", run, "--extract", str(person.home / "got"))
+    assert 0 == code, err
+
+    place = person.home / "got/plugins/log-analysis/results" / Node.name
+    said = json.loads((place / "logs/gather.json").read_text())
+    assert "complete" == said["status"], said
+    lines = gzip.decompress((place / "logs/journal.gz").read_bytes()).decode().splitlines()
+    assert (1001, True) == (len(lines), lines[0].endswith(SICK))

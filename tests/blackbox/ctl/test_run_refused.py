@@ -246,6 +246,9 @@ def test_of_many_nodes_the_first_are_looked_up(there: Home, fake: FakeKube) -> N
     assert [] == standing(fake, "first")
 
 
+LOG_ANALYSIS = ("--plugin", "log-analysis")
+
+
 @pytest.mark.parametrize(
     ("more", "code", "said"),
     [
@@ -260,6 +263,16 @@ def test_of_many_nodes_the_first_are_looked_up(there: Home, fake: FakeKube) -> N
         ),
         (("--upload-ca", "ca.pem"), 2, "--upload-ca requires --upload-url-file"),
         (("--plugin-env", "nobody.A=1"), 2, "no plugin of this run fits 'nobody.A'"),
+        (
+            (*LOG_ANALYSIS, "--plugin-env", "log-analysis.LOG_PATTERNS=- {name: a, match: ['*']}"),
+            2,
+            "--plugin-env log-analysis.LOG_PATTERNS: line 1: [0]: a text without characters other",
+        ),
+        (
+            (*LOG_ANALYSIS, "--plugin-env", "log-analysis.LOG_HOURS=1d"),
+            2,
+            "--plugin-env log-analysis.LOG_HOURS is not a number from 1 to 168",
+        ),
         (("--aggregator-node-selector", "disk"), 2, "not a label KEY=VALUE: 'disk'"),
         (("--storage", "much"), 2, "not a size like 64Mi or 1G: 'much'"),
         (("--plugin-timeout", "0"), 2, "not a time between 1s and 366 days"),

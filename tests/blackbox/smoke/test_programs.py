@@ -62,11 +62,11 @@ def cluster(folder: Path) -> Iterator[FakeKube]:
         yield fake
 
 
-def run(folder: Path, command: str) -> tuple[int, str, str]:
+def run(folder: Path, command: str, **variables: str) -> tuple[int, str, str]:
     program, *words = command.split()
     done = forked.run(
         [str(ROOT / "cmd" / f"{program}.py"), *words],
-        env=Home(folder).environ,
+        env={**Home(folder).environ, **variables},
         cwd=folder,
         capture_output=True,
         text=True,
@@ -231,7 +231,14 @@ def test_settings_that_are_missing(folder: Path) -> None:
 
 
 def test_gatherers_of_the_image(folder: Path) -> None:
-    """They write where they stand, and say nothing."""
+    """They write where they stand, and say what is missing."""
     assert (0, "", "") == run(folder, "gather-host")
     assert isinstance(json.loads((folder / "facts.json").read_bytes()), dict)
-    assert (0, "", "") == run(folder, "gather-logs")
+    log = folder / "host" / "var" / "log"
+    log.mkdir(parents=True)
+    (log / "kern.log").write_text("one\n")
+    assert (0, "", "") == run(folder, "gather-logs", GATHER_HOST_ROOT=str(folder / "host"))
+    assert (folder / "kern.log.gz").exists()
+    code, _, err = run(folder, "gather-log-analysis")
+    assert (1, True) == (code, err.startswith("the gatherer logs: not run\n")), err
+    assert (folder / "report.yaml").exists()

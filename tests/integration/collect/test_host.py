@@ -1,8 +1,13 @@
 """L14: facts of this machine, of a copy of another one's files, of an empty tree and of none."""
 
+import errno
 import gzip
 import json
 import os
+import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -126,7 +131,7 @@ class TestLogs:
         host = copied(tmp_path / "host")
 
         monkeypatch.setattr(logs, "MOST_OF_ONE", most)
-        list(logs.newest(host, tmp_path, None))
+        list(logs.newest(host, tmp_path, None, 24))
 
         assert expected == gzip.decompress((tmp_path / "kern.log.gz").read_bytes())
 
@@ -137,36 +142,249 @@ class TestLogs:
         (host / "var/log/syslog").write_text("three\n")
 
         monkeypatch.setattr(logs, "MOST", 1)
-        kept = list(logs.newest(host, tmp_path, None))
+        kept = list(logs.newest(host, tmp_path, None, 24))
 
         assert ["over the limit of all logs"] * 2 == [problem for _, problem in kept]
         assert b"" == gzip.decompress((tmp_path / "syslog.gz").read_bytes())
 
+    def test_a_log_whose_older_lines_are_not_kept(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """One that nobody has written for longer than the hours had nothing to say in them."""
+        host = copied(tmp_path / "host")
+        os.utime(host / "var/log/kern.log", (0, 0))
+        (host / "var/log/syslog").write_text("one\ntwo\n")
+        monkeypatch.setattr(logs, "MOST_OF_ONE", 6)
+
+        kept = dict(logs.newest(host, tmp_path, None, 24))
+
+        assert {
+            "/var/log/kern.log": "",
+            "/var/log/syslog": "older lines are missing, it is too long",
+        } == kept
+
+    def test_the_kubelet_of_rke2_has_a_directory_of_its_own(self, tmp_path: Path) -> None:
+        host = copied(tmp_path / "host")
+        place = host / "var/lib/rancher/rke2/agent/logs"
+        place.mkdir(parents=True)
+        (place / "kubelet.log").write_text("three\n")
+
+        _, kept = self.gather(host, tmp_path / "out")
+
+        assert {"kern.log.gz": b"one\ntwo\n", "kubelet.log.gz": b"three\n"} == kept
+
     def test_without_logs_there_is_nothing_to_do(self, tmp_path: Path) -> None:
         assert (2, {}) == self.gather(tmp_path, tmp_path / "out")
 
-    def test_a_journal_that_nobody_can_read_is_said(self, tmp_path: Path) -> None:
-        """On many nodes it has all logs of the kubelet: without it nothing is complete."""
+    def test_hours_that_are_no_hours(self, tmp_path: Path) -> None:
+        assert 3 == logs.main({"GATHER_OUT": str(tmp_path), "LOG_HOURS": "169"})
+
+
+class TestJournal:
+    """By a program of ours, or by the host's own in the host's root."""
+
+    @pytest.fixture
+    def host(self, tmp_path: Path) -> Path:
         host = copied(tmp_path / "host")
-        (host / "var/log/journal").mkdir()
+        (host / "var/log/journal/0a").mkdir(parents=True)
+        (host / "var/log/kubelet.log").write_text("three\n")
+        return host
 
-        assert (1, {"kern.log.gz": b"one\ntwo\n"}) == self.gather(host, tmp_path / "out")
-        assert ("/var/log/journal", "not read: journalctl is not installed") in list(
-            logs.newest(host, tmp_path / "out", None)
-        )
-
-    def test_a_journal_is_read_by_a_program_of_ours(self, tmp_path: Path) -> None:
-        """One that the image brings; nothing of the host is executed."""
-        (tmp_path / "host/var/log/journal").mkdir(parents=True)
-        (tmp_path / "bin").mkdir()
-        program = tmp_path / "bin/journalctl"
-        program.write_text('#!/bin/sh\necho "$@"; exit 3\n')
-        program.chmod(0o755)
-        out = tmp_path / "out"
+    def gather(
+        self, host: Path, script: str | None = None, *, chroot: bool = False
+    ) -> tuple[dict[str, str], dict[str, str]]:
+        """Return what is said of each log, and what is kept; `script` is our `journalctl`."""
+        out, program = host.parent / "out", host.parent / "journalctl"
         out.mkdir()
+        if script is not None:
+            program.write_text(f"#!/bin/sh\n{script}\n")
+            program.chmod(0o755)
+        ours = "journalctl" if chroot else script and str(program)
+        said = dict(logs.newest(host, out, ours, 24, chroot=chroot))
+        read = {each.name: gzip.decompress(each.read_bytes()) for each in out.iterdir()}
+        return said, {name: data.decode(errors="replace") for name, data in read.items()}
 
-        kept = list(logs.newest(tmp_path / "host", out, str(program)))
+    def test_the_kernels_lines_are_kept_apart_and_files_that_repeat_a_journal_are_not(
+        self, host: Path
+    ) -> None:
+        said, kept = self.gather(host, 'echo "$@"')
 
-        said = gzip.decompress((out / "journal.gz").read_bytes()).decode()
-        assert [("/var/log/journal", "journalctl ended with exit code 3")] == kept
-        assert f"--directory={tmp_path}/host/var/log/journal" in said
+        assert {"/var/log/journal": "", "/var/log/kubelet.log": ""} == said
+        assert {"journal-kernel.gz", "journal.gz", "kubelet.log.gz"} == set(kept)
+        # Not --lines: before systemd 254, --since with it gives the oldest ones.
+        both = f"--directory={host}/var/log/journal --since=-24h --reverse --utc --no-pager "
+        assert kept["journal.gz"].startswith(both)
+        assert kept["journal-kernel.gz"].startswith(both)
+        assert kept["journal-kernel.gz"].endswith(" _TRANSPORT=kernel\n")
+
+    @pytest.mark.parametrize(
+        ("script", "why"),
+        [
+            ("echo 'no such file' >&2; exit 3", "no such file"),
+            ("exit 3", "exit code 3"),
+            # It goes on without a file that is damaged.
+            ("echo entry; echo 'system.journal is truncated' >&2", "system.journal is truncated"),
+            (
+                "exec head -c 600000 /dev/urandom",
+                "the oldest entries are missing, its output is too long",
+            ),
+        ],
+    )
+    def test_a_journal_that_cannot_be_read_is_said_and_the_files_are_kept(
+        self, host: Path, script: str, why: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(logs, "JOURNAL_SECONDS", 600)
+        monkeypatch.setattr(logs, "MOST", 400_000)
+
+        said, kept = self.gather(host, script)
+
+        assert f"journalctl: {why}" == said["/var/log/journal"]
+        assert {"kern.log.gz", "kubelet.log.gz"} <= set(kept)
+
+    def test_a_journal_that_takes_too_long(
+        self, host: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(logs, "JOURNAL_SECONDS", 1)
+
+        said, kept = self.gather(host, "exec sleep 600")
+
+        why = "journalctl: the oldest entries are missing, it took more than 1 s"
+        assert why == said["/var/log/journal"]
+        assert {"kern.log.gz", "kubelet.log.gz"} == set(kept)
+
+    def test_one_that_is_lost_at_a_reboot(self, host: Path) -> None:
+        """What was before the reboot is in the files alone."""
+        (host / "var/log/journal/0a").rmdir()
+        (host / "run/log/journal/0a").mkdir(parents=True)
+
+        said, kept = self.gather(host, 'echo "$1"')
+
+        files = {"/var/log/kern.log": "", "/var/log/kubelet.log": ""}
+        assert {"/run/log/journal": ""} | files == said
+        assert f"--directory={host}/run/log/journal\n" == kept["journal.gz"]
+
+    def test_one_without_entries_of_these_hours_is_not_complete(self, host: Path) -> None:
+        """Nobody has written it since, or the clock was wrong: a node always logs something."""
+        said, kept = self.gather(host, "exit 0")
+
+        assert "no entries in the last 24 hours" == said["/var/log/journal"]
+        assert {"kern.log.gz", "kubelet.log.gz"} <= set(kept)
+
+    def test_an_empty_directory_is_no_journal(self, host: Path) -> None:
+        (host / "var/log/journal/0a").rmdir()
+
+        assert {"/var/log/kern.log": "", "/var/log/kubelet.log": ""} == self.gather(host)[0]
+
+    def test_a_pod_that_may_not_change_its_root(
+        self, host: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def refused(_: Path) -> None:
+            raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+        monkeypatch.setattr(os, "chroot", refused)
+
+        said, kept = self.gather(host, chroot=True)
+
+        assert "journalctl: chroot: Operation not permitted" == said["/var/log/journal"]
+        assert {"kern.log.gz", "kubelet.log.gz"} == set(kept)
+
+    def test_the_hosts_own_program_runs_in_the_hosts_root(self, host: Path) -> None:
+        """It sees no other files, and no variables of ours."""
+        if os.geteuid() != 0:
+            pytest.skip("only root can change the root")
+        with_shell(host)
+        program = host / "usr/bin/journalctl"
+        program.write_text('#!/bin/sh\necho "$1" "$PYTHONPATH" /*\n')
+        program.chmod(0o755)
+
+        said, kept = self.gather(host, chroot=True)
+
+        assert "" == said["/var/log/journal"]
+        seen = " ".join(f"/{name}" for name in sorted(os.listdir(host)))
+        assert f"--directory=/var/log/journal  {seen}\n" == kept["journal.gz"]
+
+    @pytest.mark.parametrize("asked", ["", "false"])
+    def test_nobody_has_asked_for_the_hosts_own_program(
+        self, host: Path, asked: str, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """Whatever it is, it is not run."""
+        with_shell(host)
+        program = host / "usr/bin/journalctl"
+        program.write_text("#!/bin/sh\necho ran\n")
+        program.chmod(0o755)
+        out = host.parent / "out"
+        out.mkdir()
+        told = {"GATHER_HOST_ROOT": str(host), "GATHER_OUT": str(out), "PATH": "/nowhere"}
+
+        assert 1 == logs.main({**told, "LOG_CHROOT": asked})
+        said = "/var/log/journal: not read: journalctl is not installed\n"
+        assert said == capsys.readouterr().err
+        assert not (out / "journal.gz").exists()
+
+    def test_the_newest_entries_of_a_real_one_are_kept(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Whatever the version of its `journalctl`, and however long the journal is."""
+        program, journald = shutil.which("journalctl"), Path("/lib/systemd/systemd-journald")
+        mounts = subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False)
+        if program is None or not journald.exists() or mounts.returncode:
+            pytest.skip("needs systemd-journald, and the right to mount")
+        log = tmp_path / "host/var/log"
+        log.mkdir(parents=True)
+        write_journal(log, entries=1000)
+        monkeypatch.setattr(logs, "JOURNAL_SECONDS", 600)
+        monkeypatch.setattr(logs, "MOST", 4 * 32_000)
+
+        said = dict(logs.newest(tmp_path / "host", tmp_path, program, 24))
+
+        cut = "journalctl: the oldest entries are missing, its output is too long"
+        assert {"/var/log/journal": cut} == said
+        lines = gzip.decompress((tmp_path / "journal.gz").read_bytes()).decode().splitlines()
+        assert lines[0].endswith(" number 999")
+        assert 100 < len(lines) < 1000
+
+    def test_a_host_without_the_program(self, host: Path) -> None:
+        if os.geteuid() != 0:
+            pytest.skip("only root can change the root")
+
+        said, _ = self.gather(host, chroot=True)
+
+        assert "journalctl: No such file or directory" == said["/var/log/journal"]
+
+
+JOURNAL = """
+set -e
+mount --bind "$1" /var/log
+mount -t tmpfs none /run
+mkdir -p /run/systemd/journal.test "$1/journal"
+/lib/systemd/systemd-journald test &
+until [ -S /run/systemd/journal.test/socket ]; do sleep 0.1; done
+"$2" -c '
+import random, socket, sys
+to = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+to.connect("/run/systemd/journal.test/socket")
+for n in range(int(sys.argv[1])):
+    noise = random.randbytes(100).hex().encode()
+    to.send(b"SYSLOG_IDENTIFIER=kubelet\\nMESSAGE=%s number %d\\n" % (noise, n))' "$3"
+kill $!
+wait $! || true
+mv "$1"/journal/*.test "$1/journal/0123456789abcdef0123456789abcdef"
+"""
+"""Writes a journal as a node has it, without touching this machine's."""
+
+
+def write_journal(log: Path, *, entries: int) -> None:
+    command = ["unshare", "-m", "sh", "-c", JOURNAL, "sh", str(log), sys.executable, str(entries)]
+    subprocess.run(command, check=True, timeout=60, capture_output=True)
+
+
+def with_shell(root: Path) -> None:
+    """Put this machine's sh there, with its libraries."""
+    (root / "usr/bin").mkdir(parents=True)
+    (root / "bin").symlink_to("usr/bin")
+    shutil.copy(os.path.realpath("/bin/sh"), root / "usr/bin/sh")
+    linked = subprocess.run(["ldd", "/bin/sh"], capture_output=True, text=True, check=True)
+    for library in re.findall(r"/\S+", linked.stdout):
+        to = root / library.lstrip("/")
+        to.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(library, to)

@@ -19,25 +19,42 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
-def test_the_facts_of_this_machine(tmp_path: Path) -> None:
-    """They fit the published schema, and the table says what was gathered."""
+def gather(out: Path, *options: str, **variables: str) -> subprocess.CompletedProcess[str]:
     interpreter = getattr(sys, "_base_executable", sys.executable)  # of no virtual environment
-    out = tmp_path / "out"
-    done = subprocess.run(
-        [interpreter, "-c", LAUNCHED, "gather", "--out", str(out)],
-        env={"PATH": os.defpath},
-        cwd=tmp_path,
+    return subprocess.run(
+        [interpreter, "-c", LAUNCHED, "gather", "--out", str(out), *options],
+        env={"PATH": os.defpath, **variables},
+        cwd=out.parent,
         capture_output=True,
         text=True,
         timeout=120,
         check=False,
     )
 
+
+def test_no_program_of_another_machines_disk_is_run(tmp_path: Path) -> None:
+    """Whatever variables are set: the command may be run as root, and the machine be a suspect."""
+    host, out = tmp_path / "host", tmp_path / "out"
+    (host / "var/log/journal/0a").mkdir(parents=True)
+
+    done = gather(out, "--host", str(host), LOG_CHROOT="true", PATH="/nowhere")
+
+    assert 0 == done.returncode, done.stderr
+    said = json.loads((out / "logs" / "gather.json").read_bytes())["stderr"]
+    assert "/var/log/journal: not read: journalctl is not installed\n" == said
+
+
+def test_the_facts_of_this_machine(tmp_path: Path) -> None:
+    """They fit the published schema, and the table says what was gathered."""
+    out = tmp_path / "out"
+    done = gather(out)
+
     assert 0 == done.returncode, done.stderr
     facts = json.loads((out / "host" / "facts.json").read_bytes())
     assert [] == list(schema.violations("facts.v1", facts))
-    header, host, logs = done.stdout.splitlines()
+    header, host, logs, analysis = done.stdout.splitlines()
     assert ["GATHERER", "STATUS", "TIME", "FILES", "SIZE", "NOTE"] == header.split()
     assert "host" == host.split()[0]
     assert host.split()[1] in {"complete", "partial"}
-    assert "logs" == logs.split()[0]
+    assert ["logs", "log-analysis"] == [each.split()[0] for each in (logs, analysis)]
+    assert (out / "log-analysis" / "report.yaml").exists()

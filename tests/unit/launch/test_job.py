@@ -516,6 +516,21 @@ def test_without_a_known_version_images_stay_as_they_are() -> None:
     assert "SONOBUOY_K8S_VERSION" not in environ(e2e)
 
 
+@pytest.mark.parametrize(("version", "kept"), [("v1.29.15", False), ("v1.30.0", True)])
+def test_kubernetes_1_29_would_refuse_recursive_read_only_mounts(version: str, kept: bool) -> None:
+    found = definition("adapter that mounts nothing")
+    template = deepcopy(found.template)
+    mount = {"name": "more", "mountPath": "/more", "readOnly": True}
+    (plugin,) = template["spec"]["containers"]
+    plugin["volumeMounts"] = [{**mount, "recursiveReadOnly": "IfPossible"}]
+    found = replace(found, template=template)
+
+    pod = pod_of(made_of(found, replace(launch_of(found), kubernetes_version=version)))
+
+    said = {"recursiveReadOnly": "IfPossible"} if kept else {}
+    assert {**mount, **said} in container(pod, plugin["name"])["volumeMounts"]
+
+
 def test_the_commands_variables_replace_those_of_the_definition() -> None:
     pod = pod_of(made("adapter with everything of its own"))
     for name in ("main", "helper", "prepare"):

@@ -14,6 +14,28 @@ SEES_ALL = [
 """Definitions whose Pods have the processes of the node in /host/proc or /proc."""
 
 
+PLUGINS = sorted((ROOT / "reporter" / "runctl" / "plugins").glob("*.yaml"))
+
+
+@pytest.mark.parametrize("definition", PLUGINS, ids=lambda path: path.stem)
+def test_a_plugin_sees_no_more_of_a_node_than_it_needs(definition):
+    """Below / are Secrets of Pods and sockets of the runtime, which root may use."""
+    spec = yaml.safe_load(definition.read_text())["spec"]["template"]["spec"]
+    (container,) = spec["containers"]
+    mounts = {each["name"]: each for each in container["volumeMounts"]}
+    of_node = {
+        each["name"]: each["hostPath"]["path"] for each in spec["volumes"] if "hostPath" in each
+    }
+
+    allowed = {"/etc", "/proc", "/run/log", "/sys", "/usr", "/usr/lib/os-release", "/var/log"}
+    assert set(of_node.values()) <= allowed
+    assert all(mounts[name]["readOnly"] for name in of_node)
+    if spec["securityContext"]["runAsUser"] == 0:
+        assert set(of_node.values()) == {"/usr", "/var/log", "/run/log"}
+        # Nor what is mounted below, which root could write.
+        assert {mounts[name]["recursiveReadOnly"] for name in of_node} == {"IfPossible"}
+
+
 def numbers(text: str) -> set[int]:
     """Return every user and group that a manifest names, also in one that is quoted in another."""
     return set(map(int, re.findall(r"(?:runAsUser|runAsGroup|fsGroup)\W+(\d+)", text)))
