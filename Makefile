@@ -193,8 +193,8 @@ image-archive: $(READY) ## build the image from Debian packages, without a regis
 binary: $(READY) .venv-release/.ready ## pack status-ctl into one file: OUT=dist/status-ctl
 	@scripts/binary.sh "$(or $(OUT),dist/status-ctl)"
 
-chart: ## pack the Helm chart into one file: OUT=dist/status-reporter-chart.tgz
-	@$$(scripts/python.sh) scripts/pack_chart.py "$(or $(OUT),dist/status-reporter-chart.tgz)"
+chart: ## pack the Helm chart and its library chart, status-reporter-chart.tgz and -library.tgz: OUT=dist
+	@$$(scripts/python.sh) scripts/pack_chart.py "$(or $(OUT),dist)"
 
 release-check: $(READY) .venv-release/.ready ## build what a release publishes into dist/ and check it: RELEASE=0.1.0
 	@$(bed)

@@ -18,6 +18,19 @@ class Right(NamedTuple):
         name, _, part = self.resource.partition("/")
         return f"{self.verb} {name}{group}{'/' if part else ''}{part}"
 
+    def attributes(self, namespace: str, job: str = "") -> dict[str, str]:
+        """Return the `resourceAttributes` with which the API server is asked for the right."""
+        resource, _, part = self.resource.partition("/")
+        attributes = {
+            "namespace": namespace,
+            "group": self.group,
+            "resource": resource,
+            "subresource": part,
+            "verb": self.verb,
+            "name": job if part else "",
+        }
+        return {key: value for key, value in attributes.items() if value}
+
 
 NEEDED: Final = (
     Right("batch", "jobs/status", "get"),
@@ -27,7 +40,7 @@ NEEDED: Final = (
 """Without these the verdict cannot be written, or only the file counts."""
 WATCH: Final = Right("", "pods", "watch")
 EVENTS: Final = Right("events.k8s.io", "events", "create")
-_ALL: Final = (*NEEDED, WATCH, EVENTS)
+ALL: Final = (*NEEDED, WATCH, EVENTS)
 _API: Final = "rbac.authorization.k8s.io"
 _LABELS: Final = {"app.kubernetes.io/name": "status-reporter"}
 
@@ -38,7 +51,7 @@ def role(namespace: str, account: str) -> dict[str, Any]:
     Each account has one of its own: who removes it takes nothing from the Jobs of others.
     """
     verbs: dict[tuple[str, str], list[str]] = {}
-    for each in _ALL:
+    for each in ALL:
         verbs.setdefault((each.group, each.resource), []).append(each.verb)
     return {
         "apiVersion": f"{_API}/v1",
@@ -66,7 +79,7 @@ def role_binding(namespace: str, account: str) -> dict[str, Any]:
 def gives(shown: Object, wanted: Object) -> bool:
     """Say whether a Role or RoleBinding gives what ours of the same kind would give."""
     if wanted["kind"] == "Role":
-        return all(allowed(items(shown, "rules"), right, None) for right in _ALL)
+        return all(allowed(items(shown, "rules"), right, None) for right in ALL)
     subjects = [dict(each) for each in items(shown, "subjects")]
     return shown.get("roleRef") == wanted["roleRef"] and all(
         any(each.items() >= subject.items() for each in subjects) for subject in wanted["subjects"]

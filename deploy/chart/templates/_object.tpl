@@ -51,3 +51,13 @@ One object of a file below files/, with what the release decides: `text`, `names
 {{- end -}}
 {{- end -}}
 {{- end -}}
+
+{{/*
+Not empty where the cluster has no such `namespace`. Without a cluster (`helm template`) nobody knows: every
+lookup is empty then, also that of a list. The release's own may be created after the templates are read.
+*/}}
+{{- define "status-reporter.missing" -}}
+{{- if and (ne .namespace .root.Release.Namespace) (lookup "v1" "ServiceAccount" .root.Release.Namespace "") -}}
+{{- if not (lookup "v1" "Namespace" "" .namespace) -}}missing{{- end -}}
+{{- end -}}
+{{- end -}}

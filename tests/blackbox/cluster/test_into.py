@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -149,25 +150,35 @@ def test_a_cron_job(shell: Shell) -> None:
     assert "tonight" in shell.good("status-ctl", "jobs")
 
 
-def test_a_helm_hook(shell: Shell) -> None:
-    """The release is good when the check passes and fails when it fails; the condition says why."""
-    chart = (str(INTO / "chart"), "--set", f"reporter.image={PRODUCT_IMAGE}", "--timeout", "5m")
-    shell.good("helm", "install", "checked", *chart)
+@pytest.fixture
+def chart(shell: Shell) -> str:
+    """The example chart with its library, as `helm dependency build` leaves it."""
+    folder = shell.folder / "examples" / "into" / "chart"
+    shutil.copytree(INTO / "chart", folder)
+    shutil.copytree(ROOT / "deploy" / "library", shell.folder / "deploy" / "library")
+    shell.good("helm", "dependency", "build", str(folder))
+    return str(folder)
+
+
+def test_a_helm_hook(shell: Shell, chart: str) -> None:
+    """Nothing is installed or upgraded before the check passes; the condition says why."""
+    options = ("--set", f"reporter.image={PRODUCT_IMAGE}", "--timeout", "5m")
+    shell.good("helm", "install", "checked", chart, *options)
     assert ("True", "ChecksPassed") == shell.verdict("validate")
 
-    failed = shell.run("helm", "upgrade", "checked", *chart, "--set", "file=/nowhere")
+    failed = shell.run("helm", "upgrade", "checked", chart, *options, "--set", "file=/nowhere")
 
     assert 1 == failed.returncode
-    assert "post-upgrade hooks failed" in failed.stderr
+    assert "pre-upgrade hooks failed" in failed.stderr
     assert ("False", "ChecksFailed") == shell.verdict("validate")
 
 
-def test_the_charts_hook_has_what_inject_adds(shell: Shell) -> None:
-    """The template is not behind the command."""
-    rendered = shell.good("helm", "template", "x", str(INTO / "chart"))
+def test_the_library_chart_has_what_inject_adds(shell: Shell, chart: str) -> None:
+    """Its templates are not behind the command, and no rights come after the hook."""
+    rendered = shell.good("helm", "template", "x", chart)
     injected = shell.good(
         *("status-ctl", "inject", "-f", str(INTO / "job.yaml"), "--with-rbac"),
-        *("--image", WRITTEN_IMAGE),
+        *("--own-token-only", "--image", WRITTEN_IMAGE),
     )
 
     def specs(text: str) -> dict[str, Any]:
@@ -175,6 +186,7 @@ def test_the_charts_hook_has_what_inject_adds(shell: Shell) -> None:
         return {each["kind"]: {k: v for k, v in each.items() if k != "metadata"} for each in found}
 
     assert specs(injected) == specs(rendered)
+    shell.good("status-ctl", "lint", "--strict", "-f", "-", text=rendered)
 
 
 def test_argos_steps(shell: Shell) -> None:

@@ -1,6 +1,7 @@
 """`status-ctl inject` and `uninject` from the outside: output, report, exit code."""
 
 import json
+import re
 import subprocess
 from pathlib import Path
 
@@ -8,6 +9,8 @@ import pytest
 import yaml
 
 from tests import forked
+from tests.blackbox.ctl.scripted import Home
+from tests.fakekube import FakeKube
 
 ROOT = Path(__file__).resolve().parents[3]
 STATUS_CTL = [str(ROOT / "cmd" / "status-ctl.py")]
@@ -103,7 +106,7 @@ def test_a_directory_with_what_is_below_it(tmp_path):
 
 
 def test_rights_for_each_account_are_added_once_and_taken_away():
-    """No account depends on another's; nothing comes that is in the stream already."""
+    """Each before the first Job of its account; nothing comes that is in the stream already."""
     mine = JOB.replace(
         "    spec:\n      auto", "    spec:\n      serviceAccountName: mine\n      auto"
     )
@@ -111,16 +114,49 @@ def test_rights_for_each_account_are_added_once_and_taken_away():
 
     code, once, _ = ctl("inject", "--with-rbac", "-f", "-", data=stream)
 
-    rights = [each for each in yaml.safe_load_all(once) if each["kind"] != "Job"]
+    found = [(each["kind"], each["metadata"]) for each in yaml.safe_load_all(once)]
     assert 0 == code
     assert [
         ("Role", None, "status-reporter-mine"),
-        ("Role", "n", "status-reporter-default"),
         ("RoleBinding", None, "status-reporter-mine"),
+        ("Job", None, "greeting"),
+        ("Role", "n", "status-reporter-default"),
         ("RoleBinding", "n", "status-reporter-default"),
-    ] == [(r["kind"], r["metadata"].get("namespace"), r["metadata"]["name"]) for r in rights]
+        ("Job", "n", "greeting"),
+    ] == [(kind, metadata.get("namespace"), metadata["name"]) for kind, metadata in found]
     assert once == ctl("inject", "--with-rbac", "-f", "-", data=once)[1]
     assert stream == ctl("uninject", "-f", "-", data=once)[1]
+
+
+@pytest.mark.parametrize(
+    ("role", "lacking"),
+    [
+        ("no-pods", "get pods, watch pods, create events.events.k8s.io"),
+        ("no-events", "create events.events.k8s.io"),
+        ("reporter", ""),
+    ],
+)
+def test_rights_that_a_person_may_not_grant_are_named(
+    at_home: Home, fake: FakeKube, role: str, lacking: str
+) -> None:
+    """The API server would refuse the Role; the manifests come all the same."""
+    fake.tokens.roles["person"] = fake.tokens.roles[role]
+    (at_home.folder / "job.yaml").write_text(JOB)
+
+    code, out, report = at_home.run("inject", "--with-rbac", "-f", "job.yaml")
+
+    assert (0, True) == (code, out.startswith("apiVersion: rbac.authorization.k8s.io/v1\n"))
+    assert lacking == "".join(re.findall(r"default: .* no permission to (.*)", report))
+
+
+def test_a_cluster_that_does_not_answer_is_not_waited_for(at_home: Home, fake: FakeKube) -> None:
+    """Nothing is said of rights that nobody knows."""
+    fake.stop()
+    (at_home.folder / "job.yaml").write_text(JOB)
+
+    code, out, report = at_home.run("inject", "--with-rbac", "-f", "job.yaml")
+
+    assert (0, True, False) == (code, "kind: Role\n" in out, "permission" in report)
 
 
 def test_a_token_and_a_cpu_limit_for_the_reporter_are_taken_away_with_it():

@@ -101,6 +101,20 @@ def test_a_document_in_braces_that_is_rewritten():
     assert {"kind": "Pod"} == other
 
 
+@pytest.mark.parametrize("head", ["%YAML 1.2\n---\n", "# what follows\n", "\ufeff", "--- # x\n"])
+def test_rights_before_what_begins_a_stream(head):
+    """Documents stay documents, and it is taken back whole."""
+    stream = head + yaml.safe_dump({"apiVersion": "batch/v1", "kind": "Job", "spec": SPEC})
+
+    once = injected(stream, WISHES[Form.NATIVE], everything, with_rights=True)
+
+    assert ["Role", "RoleBinding", "Job"] == [each["kind"] for each in values(once.text)]
+    assert ["Role", "RoleBinding", "Job"] == [
+        each["kind"] for each in yaml.load_all(once.text, LOADER)
+    ]
+    assert stream == uninjected(once.text, everything).text
+
+
 @pytest.mark.parametrize(
     "part", ["name: x", "template: null", "template: 5", "template: {spec: {template: {}}}"]
 )
