@@ -211,9 +211,9 @@ def _not_grantable(namespaces: frozenset[str]) -> Iterator[str]:
                 lacking = [str(each) for each in ALL if not _may(api, each, namespace)]
                 if lacking:
                     yield (
-                        f"namespace {namespace}: you cannot create this Role, because you have no "
-                        f"permission to {', '.join(lacking)}\n  A cluster administrator gives it "
-                        "to the ClusterRole admin with deploy/base/clusterrole.yaml"
+                        f"namespace {namespace}: you cannot create or change the Role, because you "
+                        f"have no permission to {', '.join(lacking)}\n  A cluster administrator "
+                        "can give it to the ClusterRole admin: deploy/base/clusterrole.yaml"
                     )
 
 

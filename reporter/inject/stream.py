@@ -51,7 +51,7 @@ class Made:
     text: str = ""
     said: list[Said] = field(default_factory=list)
     granted: frozenset[str] = frozenset()
-    """The namespaces of the rights that whoever applies the stream grants; empty for his own."""
+    """The namespaces of the rights that are wanted; an empty one is whoever applies the stream's."""
 
     @property
     def failed(self) -> bool:
@@ -91,7 +91,7 @@ def injected(stream: str, wishes: Wishes, chosen: Chosen, *, with_rights: bool =
 
     mark, documents = _documents(stream)
     for piece in _changed(documents, chosen, change, made.said):
-        pieces.append(piece)
+        pieces.append(piece)  # one after the other: `change` counts them
     if with_rights:
         _add_rights(pieces, accounts, made.said)
         made.granted = frozenset(namespace for namespace, _ in accounts)
