@@ -51,7 +51,7 @@ class Made:
     text: str = ""
     said: list[Said] = field(default_factory=list)
     granted: frozenset[str] = frozenset()
-    """The namespaces of the rights that are wanted; an empty one is whoever applies the stream's."""
+    """The namespaces of the rights that are wanted; empty for that in which they are applied."""
 
     @property
     def failed(self) -> bool:
