@@ -4,29 +4,25 @@ import argparse
 import posixpath
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, suppress
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
-from reporter.cli.cluster import open_cluster, reachable
-from reporter.cli.exits import FAILED, GOOD, CannotTell, Unusable, reading_input
+from reporter.cli.exits import FAILED, GOOD, Unusable, reading_input
 from reporter.cli.options import image_argument
 from reporter.cli.output import tell
 from reporter.common import label_selector
 from reporter.common.defaults import RESULTS_PATH, is_service_link, service_link_ignored
 from reporter.common.lifecycle import discard_output
-from reporter.common.objects import quantity, section
-from reporter.errors import KubeError, SettingsError
+from reporter.common.objects import quantity
+from reporter.errors import SettingsError
 from reporter.inject.container import Wishes
 from reporter.inject.files import add_files, joined, sources
-from reporter.inject.rights import ALL, Right
 from reporter.inject.transform import SAME_ACCOUNT
 from reporter.jobs.setting import LABEL
 from reporter.verdict.facts import Form
 
 if TYPE_CHECKING:
     from reporter.inject.stream import Made
-    from reporter.kube.api import KubeApi
 
 DESCRIPTION = f"""\
 Adds the reporter to the Jobs in manifests and writes the result to standard output: Jobs,
@@ -34,9 +30,8 @@ CronJobs, JobSets and lists of them. Everything else is left unchanged, byte for
 comments and order. A report of the changes goes to standard error.
 
 The Pods keep their ServiceAccount and its token mounts; the reporter gets a token of that
-account, which needs the rights that --with-rbac adds. If a cluster can be asked, the report says
-which of them you have no permission to grant there. Injecting again with the same options changes
-nothing, with other options it updates the reporter; `status-ctl uninject` removes it.
+account, which needs the rights that --with-rbac adds. Injecting again with the same options
+changes nothing, with other options it updates the reporter; `status-ctl uninject` removes it.
 
 The label {LABEL} on a Job sets its form (native, classic) or excludes it
 (disabled). Any other value is an error.
@@ -48,6 +43,10 @@ exit codes:
   1    a Job cannot have a reporter (it is left unchanged); with --check: something would
        change
   2    usage error, a file cannot be read, or the output cannot be written"""
+WHO_MAY: Final = (
+    "to create the Role you need the rights that it grants; the ClusterRole admin lacks two of "
+    "them: see docs/add-to-jobs.md"
+)
 _OWN_VARIABLES: Final = frozenset(
     {
         "REPORTER_FORM",
@@ -60,7 +59,6 @@ _OWN_VARIABLES: Final = frozenset(
     }
 )
 """Variables that follow from the Pod and from other options."""
-_PATIENCE: Final = 3.0  # seconds for one question: the manifests are needed without a cluster too
 
 
 def file_arguments(parser: argparse.ArgumentParser) -> None:
@@ -177,8 +175,6 @@ def pass_on(
     if not any(each.said for each in made):
         tell("no Jobs found")
     if not check:
-        for line in _not_grantable(frozenset().union(*(each.granted for each in made))):
-            tell(line)
         try:
             sys.stdout.buffer.write(joined([each.text for each in made]).encode())
             sys.stdout.buffer.flush()
@@ -187,6 +183,8 @@ def pass_on(
         except OSError as error:
             discard_output()
             raise Unusable(f"cannot write the manifests: {error.strerror}") from None
+        if any(each.with_rights for each in made):
+            tell(WHO_MAY)
     changed = any(each.text != source.text for source, each in pairs)
     failed = any(each.failed for each in made)
     return FAILED if failed or (check and changed) else GOOD
@@ -197,34 +195,6 @@ def _report(source: str, made: "Made") -> None:
         place = f"{source}: line {said.line}: " if source else ""
         notes = (f"  {note}" for note in said.notes if note != SAME_ACCOUNT)
         tell("\n".join((f"{place}{said.shown}: {said.what}", *notes)))
-
-
-def _not_grantable(namespaces: frozenset[str]) -> Iterator[str]:
-    """Say, where a cluster answers, what of the Role we lack: it refuses a Role with more."""
-    if not namespaces or not reachable():
-        return
-    current = argparse.Namespace(namespace=None, context=None, kubeconfig=None)
-    with suppress(CannotTell, KubeError):
-        api, default = open_cluster(current)
-        with closing(api):
-            for namespace in sorted({each or str(default) for each in namespaces}):
-                lacking = [str(each) for each in ALL if not _may(api, each, namespace)]
-                if lacking:
-                    yield (
-                        f"namespace {namespace}: you cannot create or change the Role, because you "
-                        f"have no permission to {', '.join(lacking)}\n  A cluster administrator "
-                        "can give it to the ClusterRole admin: deploy/base/clusterrole.yaml"
-                    )
-
-
-def _may(api: "KubeApi", right: Right, namespace: str) -> bool:
-    body = {
-        "apiVersion": "authorization.k8s.io/v1",
-        "kind": "SelfSubjectAccessReview",
-        "spec": {"resourceAttributes": right.attributes(namespace)},
-    }
-    answer = api.create("SelfSubjectAccessReview", None, body, timeout=_PATIENCE)
-    return section(answer, "status").get("allowed") is True
 
 
 def _wishes(options: argparse.Namespace) -> Wishes:

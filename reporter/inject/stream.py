@@ -4,17 +4,24 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any, Final
 
-from reporter.common.kubernetes_yaml import NO_KEY, Document, Mistake, split, template_hint
+from reporter.common.kubernetes_yaml import (
+    DIRECTIVE,
+    NO_KEY,
+    Document,
+    Mistake,
+    split,
+    template_hint,
+)
 from reporter.common.objects import json_object, section, text
 from reporter.common.yaml_text import block
 from reporter.inject.container import Wishes
 from reporter.inject.editing import Unplaced, edited, read
 from reporter.inject.hooks import Hook, annotations_before
 from reporter.inject.jobs import FoundJob, get, jobs, labels_of, put
-from reporter.inject.rights import gives, role, role_binding
+from reporter.inject.rights import gives, role_and_binding
 from reporter.inject.transform import (
     ANNOTATION,
     Decision,
@@ -29,7 +36,6 @@ from reporter.inject.transform import (
 _ABOUT = re.compile(r"Job|List|\brbac\.authorization\.k8s\.io\b")
 _RIGHTS: Final = "rights"
 _MARK: Final = "\ufeff"  # of the byte order, which some editors write
-_DIRECTIVE = re.compile(r"(?:[ \t]*(?:#[^\n]*)?\n)*%")
 _REWRITTEN: Final = "rewritten without its comments: it has aliases or an unusual layout"
 
 
@@ -50,8 +56,8 @@ class Made:
 
     text: str = ""
     said: list[Said] = field(default_factory=list)
-    granted: frozenset[str] = frozenset()
-    """The namespaces of the rights that are wanted; empty for that in which they are applied."""
+    with_rights: bool = False
+    """Whether a Role was added."""
 
     @property
     def failed(self) -> bool:
@@ -61,7 +67,7 @@ class Made:
 
 @dataclass(slots=True)
 class _Account:
-    """Where the first Job with a reporter and this account is, and when Helm creates its Jobs."""
+    """Where the first of an account's Jobs with a reporter is, and when Helm creates them."""
 
     line: int
     piece: int
@@ -72,20 +78,22 @@ Chosen = Callable[[Mapping[str, str]], bool]
 """Says by its labels whether a Job is one of those that are meant."""
 _Change = Callable[[Any, FoundJob, int], tuple[Any, Any]]
 """From a Job, and the line of its document: the Job without a reporter, and as it is to be."""
+_Key = tuple[str, str, bool]
+"""A namespace, an account in it, and whether it is about the Jobs that are Helm hooks."""
 _Pieces = Iterable[tuple[int, str]]
 """The texts of documents, and how many lines stand before each."""
 
 
 def injected(stream: str, wishes: Wishes, chosen: Chosen, *, with_rights: bool = False) -> Made:
     """Put the reporter into the Jobs of a stream."""
-    made, pieces, accounts = Made(), list[str](), dict[tuple[str, str], _Account]()
+    made, pieces, accounts = Made(), list[str](), dict[_Key, _Account]()
 
     def change(job: Any, found: FoundJob, line: int) -> tuple[Any, Any]:
         decision = decide(job, found, wishes)
         made.said.append(_told(decision, found, line, changes=decision.job is not job))
         pod = section(job, "spec", "template", "spec")
         if isinstance(decision.said, Injected) or reporter_of(pod) is not None:
-            key = found.namespace, account_of(pod)
+            key = found.namespace, account_of(pod), bool(found.hook.events)
             accounts.setdefault(key, _Account(line, len(pieces))).hooks.append(found.hook)
         return decision.bare, decision.job
 
@@ -93,8 +101,7 @@ def injected(stream: str, wishes: Wishes, chosen: Chosen, *, with_rights: bool =
     for piece in _changed(documents, chosen, change, made.said):
         pieces.append(piece)  # one after the other: `change` counts them
     if with_rights:
-        _add_rights(pieces, accounts, made.said)
-        made.granted = frozenset(namespace for namespace, _ in accounts)
+        made.with_rights = _add_rights(pieces, accounts, made.said)
     made.text = "".join((mark, *pieces))
     return made
 
@@ -154,12 +161,16 @@ def _changed_document(
     for value in (bare, new):
         if value == document.value:
             continue
-        try:
-            document = edited(document, value)
-        except Unplaced:
-            said.append(Said(document.first, "the document", _REWRITTEN))
-            document = read(_rewritten(document, value), before)
+        document = _with_value(document, value, said)
     return document.text
+
+
+def _with_value(document: Document, value: Any, said: list[Said]) -> Document:
+    try:
+        return edited(document, value)
+    except Unplaced:
+        said.append(Said(document.first, "the document", _REWRITTEN))
+        return read(_rewritten(document, value), document.before)
 
 
 def _unreadable(document: Document, found: list[FoundJob]) -> Mistake | None:
@@ -196,57 +207,68 @@ def _told(decision: Decision, found: FoundJob, line: int, *, changes: bool) -> S
     return Said(line, found.shown, f"{what}: {decision.said.reason}")
 
 
-def _add_rights(
-    pieces: list[str], accounts: Mapping[tuple[str, str], _Account], said: list[Said]
-) -> None:
-    """Put the Roles and RoleBindings that are not among the documents before the first Job."""
-    there: dict[tuple[str, str, str], Mapping[str, Any]] = {}
-    for piece in pieces:
+def _add_rights(pieces: list[str], accounts: Mapping[_Key, _Account], said: list[Said]) -> bool:
+    """Put the Roles and RoleBindings that are not among the documents before the first Job.
+
+    Those of an earlier injection are made what they are to be. Returns whether some are new.
+    """
+    there: dict[tuple[str, str, str], tuple[int, Document]] = {}
+    for at, piece in enumerate(pieces):
         if "rbac.authorization.k8s.io" in piece:
-            value = section(read(piece).value)
-            metadata = section(value, "metadata")
-            key = text(value, "kind"), text(metadata, "namespace"), text(metadata, "name")
-            there[key] = value
+            document = read(piece)
+            metadata = section(document.value, "metadata")
+            key = text(document.value, "kind"), text(metadata, "namespace"), text(metadata, "name")
+            there[key] = at, document
     added: dict[int, list[dict[str, Any]]] = {}
-    for (namespace, name), account in sorted(accounts.items()):
-        for each in (role(namespace, name), role_binding(namespace, name)):
+    for (namespace, name, hook), account in sorted(accounts.items(), key=lambda each: each[0]):
+        annotations = {ANNOTATION: _RIGHTS, **annotations_before(account.hooks)}
+        for each in role_and_binding(namespace, name, hook=hook):
             key = each["kind"], namespace, each["metadata"]["name"]
+            wanted = {**each, "metadata": {**each["metadata"], "annotations": annotations}}
             if key not in there:
-                annotations = {ANNOTATION: _RIGHTS, **annotations_before(account.hooks)}
-                each["metadata"]["annotations"] = annotations
-                added.setdefault(account.piece, []).append(each)
-            elif not gives(there[key], each):
+                added.setdefault(account.piece, []).append(wanted)
+                continue
+            at, document = there[key]
+            if _marked(document.value):
+                pieces[at] = _with_value(document, wanted, said).text
+            elif not gives(document.value, each):
                 what = f"{each['kind']} {key[2]} is in the manifests, but not as the reporter needs"
                 said.append(Said(account.line, "the rights", f"{what} it"))
+    # JSON without markers between its objects stays JSON.
+    bare = any(
+        after.startswith("{") and json_object(before) is not None
+        for before, after in pairwise(pieces)
+    )
     for at, objects in added.items():
-        pieces[at] = _preceded(pieces[at], objects)
+        pieces[at] = _preceded(pieces[at], objects, bare=bare)
+    return bool(added)
 
 
-def _preceded(piece: str, objects: list[dict[str, Any]]) -> str:
+def _preceded(piece: str, objects: list[dict[str, Any]], *, bare: bool) -> str:
     """Put objects before a document, with markers where it has one or needs one then."""
-    if json_object(piece) is not None:
+    if bare and json_object(piece) is not None:
         lines = "".join(f"{json.dumps(each)}\n" for each in objects)
         begin = piece.index("{")
         return piece[:begin] + lines + piece[begin:]
     added = "---\n".join("".join(f"{line}\n" for line in block(each)) for each in objects)
     if piece.startswith("---"):
         return f"---\n{added}{piece}"
-    return f"{added}{'...' if _DIRECTIVE.match(piece) else '---'}\n{piece}"
+    return f"{added}{'...' if DIRECTIVE.match(piece) else '---'}\n{piece}"
 
 
 def _without_rights(pieces: _Pieces) -> _Pieces:
     """Leave out what `_preceded` has put there."""
     unmarked = False
     for before, piece in pieces:
-        if ANNOTATION in piece and _is_rights(piece):
+        if ANNOTATION in piece and _marked(read(piece).value):
             unmarked = unmarked or not piece.startswith("---")
-            yield before, piece[: piece.find("{")] if json_object(piece) is not None else ""
+            yield before, piece[: piece.find("{")] if piece.lstrip().startswith("{") else ""
         else:
             yield before, piece.removeprefix("---\n") if unmarked else piece
             unmarked = False
 
 
-def _is_rights(piece: str) -> bool:
-    value = read(piece).value
+def _marked(value: Any) -> bool:
+    """Return whether it is what `_add_rights` adds."""
     marked = section(value, "metadata", "annotations").get(ANNOTATION) == _RIGHTS
     return marked and text(section(value), "kind") in ("Role", "RoleBinding")

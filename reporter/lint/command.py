@@ -14,7 +14,7 @@ from reporter.cli.output import tell
 from reporter.cli.table import paint, wants_colour
 from reporter.common.objects import Object, section, text
 from reporter.inject.files import add_files
-from reporter.inject.rights import ALL, Right
+from reporter.inject.rights import EVENTS, NEEDED, WATCH, Right
 from reporter.lint.case import Finding, Severity, World
 from reporter.lint.jobs import Job, read_jobs
 from reporter.lint.reports import as_data, as_sarif, lines
@@ -39,6 +39,7 @@ exit codes:
 
 FORMS = ("text", "json", "sarif")
 _COLOURS = {Severity.ERROR: "31", Severity.WARNING: "33"}
+_WANTED = (*NEEDED, WATCH, EVENTS)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -137,7 +138,7 @@ def _denied(
         for account, job in sorted(asked):
             where = account.namespace or namespace
             lacking = []
-            for right in ALL:
+            for right in _WANTED:
                 body = _review(right, where, account.name, job)
                 made = api.create("LocalSubjectAccessReview", where, body, timeout=TIMEOUT)
                 if section(made, "status").get("allowed") is not True:
@@ -146,6 +147,15 @@ def _denied(
 
 
 def _review(right: Right, namespace: str, account: str, job: str) -> Object:
+    resource, _, part = right.resource.partition("/")
+    attributes = {
+        "namespace": namespace,
+        "group": right.group,
+        "resource": resource,
+        "subresource": part,
+        "verb": right.verb,
+        "name": job if part else "",
+    }
     groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}")
     return {
         "apiVersion": "authorization.k8s.io/v1",
@@ -154,7 +164,7 @@ def _review(right: Right, namespace: str, account: str, job: str) -> Object:
         "spec": {
             "user": f"system:serviceaccount:{namespace}:{account}",
             "groups": [*groups, "system:authenticated"],
-            "resourceAttributes": right.attributes(namespace, job),
+            "resourceAttributes": {key: value for key, value in attributes.items() if value},
         },
     }
 

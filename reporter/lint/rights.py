@@ -57,14 +57,15 @@ class Rights:
     def later_than(self, hook: Hook, account: Account) -> list[str]:
         """Return what of an account and its rights Helm creates after a hook, by kind and name.
 
-        Of several bindings that let it write verdicts one that is there in time is enough.
+        Of several bindings that let it write verdicts one that is there in time is enough, and
+        one whose role is not in the files.
         """
         ways = [
-            [binding, role]
+            [binding, role] if role else []
             for binding in self._bindings(account.namespace)
             if _binds(binding, account)
-            for role in self._roles(binding)
-            if allowed(items(role, "rules"), NEEDED[1], None)
+            for role in [*self._roles(binding)] or [None]
+            if role is None or allowed(items(role, "rules"), NEEDED[1], None)
         ]
         late = [
             [each for each in way if comes_later(hook_of(each), hook)]

@@ -115,6 +115,35 @@ def test_rights_before_what_begins_a_stream(head):
     assert stream == uninjected(once.text, everything).text
 
 
+JSON_JOB = json.dumps({"apiVersion": "batch/v1", "kind": "Job", "spec": SPEC})
+
+
+@pytest.mark.parametrize(
+    "stream",
+    [f"{JSON_JOB}\n", f"{JSON_JOB}\n---\nkind: Pod\n", f"kind: Pod\n---\n{JSON_JOB}"],
+    ids=["alone", "before YAML", "after YAML"],
+)
+def test_rights_before_json(stream):
+    """It is YAML then, also for who reads nothing else."""
+    once = injected(stream, WISHES[Form.NATIVE], everything, with_rights=True)
+
+    kinds = [each["kind"] for each in yaml.load_all(once.text, LOADER)]
+    assert ["Role", "RoleBinding", "Job"] == [each for each in kinds if each != "Pod"]
+    assert once.text == injected(once.text, WISHES[Form.NATIVE], everything, with_rights=True).text
+    assert stream == uninjected(once.text, everything).text
+
+
+def test_rights_among_json_without_markers():
+    """As `jq '.items[]'` writes it, and reads it."""
+    stream = f'{{"kind": "Pod"}}\n{JSON_JOB}\n'
+
+    once = injected(stream, WISHES[Form.NATIVE], everything, with_rights=True)
+
+    kinds = [json.loads(line)["kind"] for line in once.text.splitlines()]
+    assert ["Pod", "Role", "RoleBinding", "Job"] == kinds
+    assert stream == uninjected(once.text, everything).text
+
+
 @pytest.mark.parametrize(
     "part", ["name: x", "template: null", "template: 5", "template: {spec: {template: {}}}"]
 )

@@ -245,6 +245,11 @@ def hooked(value):
             "",
             id="one of two bindings",
         ),
+        pytest.param(
+            [role(REPORTER), binding(ACCOUNT), binding(ACCOUNT, to="elsewhere")],
+            "",
+            id="nobody knows of what a third gives",
+        ),
     ],
 )
 def test_rights_that_helm_creates_after_a_hook(objects, late):
