@@ -64,8 +64,8 @@ class Rights:
             [binding, role] if role else []
             for binding in self._bindings(account.namespace)
             if _binds(binding, account)
-            for role in [*self._roles(binding)] or [None]
-            if role is None or allowed(items(role, "rules"), NEEDED[1], None)
+            for role in list(self._roles(binding)) or [{}]
+            if not role or allowed(items(role, "rules"), NEEDED[1], None)
         ]
         late = [
             [each for each in way if comes_later(hook_of(each), hook)]

@@ -1,14 +1,22 @@
 {{/*
-What `status-ctl inject --with-rbac` adds to a Job, for the templates of a chart. See examples/into/chart.
-Beside it the container that writes the result mounts the volume `status-reporter-results` at /results.
+The container, volumes and rights that `status-ctl inject --with-rbac` adds, for the templates of a chart. See
+examples/into/chart. The rest is the Job's: the label status-reporter.io/inject: native, and the volume
+`status-reporter-results`, which the container that writes the result mounts at /results.
 */}}
 
 {{/*
 The reporter as a native sidecar, the first of `initContainers`; needs Kubernetes 1.29. Of a dict:
-  image  the image of status-reporter
-  env    its settings, for example ADAPTER_CONTAINER_NAME
+  root      the chart's own `$`
+  image     the image of status-reporter
+  env       its settings: ADAPTER_CONTAINER_NAME, and MAX_WAIT_TIME_SECONDS, at least 10 s less than the
+            Job's activeDeadlineSeconds
+  cpuLimit  a limit on CPU, if there must be one; requests are the limits then
 */}}
 {{- define "status-reporter.sidecar" -}}
+{{- $version := .root.Capabilities.KubeVersion.Version -}}
+{{- if semverCompare "<1.29.0-0" $version -}}
+{{- fail (printf "status-reporter.sidecar needs Kubernetes 1.29 or newer, this is %s" $version) -}}
+{{- end -}}
 - name: status-reporter
   image: {{ required "status-reporter.sidecar: image is missing" .image | quote }}
   restartPolicy: Always
@@ -29,13 +37,16 @@ The reporter as a native sidecar, the first of `initContainers`; needs Kubernete
           fieldPath: metadata.name
     {{- range $name, $value := .env }}
     - name: {{ $name }}
-      value: {{ $value | toString | quote }}
+      value: {{ ternary $value (toJson $value) (kindIs "string" $value) | quote }}
     {{- end }}
   resources:
     requests:
-      cpu: 50m
-      memory: 48Mi
+      cpu: {{ .cpuLimit | default "50m" }}
+      memory: {{ ternary "64Mi" "48Mi" (not (empty .cpuLimit)) }}
     limits:
+      {{- with .cpuLimit }}
+      cpu: {{ . }}
+      {{- end }}
       memory: 64Mi
   terminationMessagePolicy: FallbackToLogsOnError
   securityContext:
@@ -79,16 +90,17 @@ The reporter as a native sidecar, the first of `initContainers`; needs Kubernete
 {{- end -}}
 
 {{/*
-Role and RoleBinding, two documents. Of a dict:
-  account  the ServiceAccount of the Job
+Role and RoleBinding, two documents, once for each account and once for its hooks. Of a dict:
+  account  the ServiceAccount of the Job; for a hook one that nothing else uses
   hook     helm.sh/hook of the Job, if it is a hook
   weight   a lower helm.sh/hook-weight than the Job's; -1 unless it is given
 */}}
 {{- define "status-reporter.rbac" -}}
 {{- $account := required "status-reporter.rbac: account is missing" .account -}}
-{{- $metadata := dict "name" (printf "status-reporter-%s" $account) "labels" (dict "app.kubernetes.io/name" "status-reporter") -}}
+{{- $name := printf "status-reporter-%s%s" $account (ternary "-hook" "" (not (empty .hook))) -}}
+{{- $metadata := dict "name" $name "labels" (dict "app.kubernetes.io/name" "status-reporter") -}}
 {{- with .hook -}}
-{{- $weight := default "-1" $.weight | toString -}}
+{{- $weight := ternary $.weight -1 (hasKey $ "weight") | toString -}}
 {{- $_ := set $metadata "annotations" (dict "helm.sh/hook" . "helm.sh/hook-weight" $weight) -}}
 {{- end -}}
 apiVersion: rbac.authorization.k8s.io/v1

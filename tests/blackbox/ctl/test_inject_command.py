@@ -129,7 +129,10 @@ def test_who_may_create_a_role_is_said_where_one_is_added():
     """The manifests come all the same, and again it is nothing new."""
     _, once, report = ctl("inject", "--with-rbac", "-f", "-", data=JOB)
 
-    reports = [report, *(ctl("inject", *more, "-f", "-", data=once)[2] for more in ([], ["--with-rbac"]))]
+    reports = [
+        report,
+        *(ctl("inject", *more, "-f", "-", data=once)[2] for more in ([], ["--with-rbac"])),
+    ]
 
     assert [1, 0, 0] == [each.count("you need the rights that it grants") for each in reports]
 
