@@ -26,7 +26,9 @@ JOB = """#   sed -e 's|<namespace>|your-namespace|g' \\
 SOURCES = "deploy/examples/{0} and deploy/components/{0}"
 FORMS = {"native": "initContainers", "classic": "containers"}
 NATIVE = "# A native sidecar: needs Kubernetes 1.29 or newer. Before that use job-classic.yaml.\n"
-CLASSIC = "# A second container, also for Kubernetes before 1.29; with all settings but a link's.\n"
+CLASSIC = """# A second container, also for Kubernetes before 1.29. The settings of the link to an
+# aggregator are not shown.
+"""
 MORE = "<settings>"
 UNSAID = ("auto-detected", "all interfaces", "progress.json next to RESULTS_PATH")
 """Defaults that are no value; an empty one stands for them."""
