@@ -216,21 +216,21 @@ def _add_rights(pieces: list[str], accounts: Mapping[_Key, _Account], said: list
     for at, piece in enumerate(pieces):
         if "rbac.authorization.k8s.io" in piece:
             document = read(piece)
-            metadata = section(document.value, "metadata")
-            key = text(document.value, "kind"), text(metadata, "namespace"), text(metadata, "name")
+            value, metadata = section(document.value), section(document.value, "metadata")
+            key = text(value, "kind"), text(metadata, "namespace"), text(metadata, "name")
             there[key] = at, document
     added: dict[int, list[dict[str, Any]]] = {}
     for (namespace, name, hook), account in sorted(accounts.items(), key=lambda each: each[0]):
         annotations = {ANNOTATION: _RIGHTS, **annotations_before(account.hooks)}
         for each in role_and_binding(namespace, name, hook=hook):
             key = each["kind"], namespace, each["metadata"]["name"]
-            wanted = {**each, "metadata": {**each["metadata"], "annotations": annotations}}
+            each["metadata"]["annotations"] = annotations
             if key not in there:
-                added.setdefault(account.piece, []).append(wanted)
+                added.setdefault(account.piece, []).append(each)
                 continue
             at, document = there[key]
             if _marked(document.value):
-                pieces[at] = _with_value(document, wanted, said).text
+                pieces[at] = _with_value(document, each, said).text
             elif not gives(document.value, each):
                 what = f"{each['kind']} {key[2]} is in the manifests, but not as the reporter needs"
                 said.append(Said(account.line, "the rights", f"{what} it"))

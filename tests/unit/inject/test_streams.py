@@ -15,6 +15,7 @@ from tests.manifests.generated import COUNT, generated
 
 CONTAINERS = [{"name": "main", "image": "x"}]
 SPEC = {"template": {"spec": {"restartPolicy": "Never", "containers": CONTAINERS}}}
+JSON_JOB = json.dumps({"apiVersion": "batch/v1", "kind": "Job", "spec": SPEC})
 WISHES = {form: Wishes("registry.example/status-reporter:1", form) for form in Form}
 
 
@@ -115,7 +116,17 @@ def test_rights_before_what_begins_a_stream(head):
     assert stream == uninjected(once.text, everything).text
 
 
-JSON_JOB = json.dumps({"apiVersion": "batch/v1", "kind": "Job", "spec": SPEC})
+@pytest.mark.parametrize(
+    "rbac", ["{{ a }}: rbac.authorization.k8s.io\n", "- rbac.authorization.k8s.io\n"]
+)
+def test_rights_beside_what_is_no_object(rbac):
+    """Nobody can tell whether it is a Role: it passes through."""
+    stream = f"{JSON_JOB}\n---\n{rbac}"
+
+    once = injected(stream, WISHES[Form.NATIVE], everything, with_rights=True)
+
+    assert (True, True) == (once.with_rights, once.text.endswith(f"---\n{rbac}"))
+    assert stream == uninjected(once.text, everything).text
 
 
 @pytest.mark.parametrize(
