@@ -92,6 +92,17 @@ test-python: $(READY) ## run the unit and property tests on another Python, 3.13
 	.venv-$$name/bin/python -m pytest -q $(PYTEST_ARGS) -n $(QUICK_WORKERS) --dist worksteal -m "$(HERE)" $(UNIT) \
 	  --ignore tests/unit/repository
 
+ABROAD = tests/blackbox/aggregator/test_aggregator_absence.py tests/blackbox/ctl/test_real_aggregator.py \
+  tests/blackbox/ctl/test_real_reporter.py
+
+test-versions: $(READY) ## run each program of another commit with the others of this one: BASE=COMMIT
+	@base=$$(mktemp -d)
+	trap 'rm -rf "$$base"' EXIT
+	git archive "$(or $(BASE),HEAD)" | tar -x -C "$$base"
+	for program in REPORTER AGGREGATOR COMMAND; do
+	  env "OTHER_$$program=$$base" $(PYTEST) $(ABROAD)
+	done
+
 # Debian packages for the node and the image build, where this may install them.
 define bed
 if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then tests/bed/setup.sh; fi
@@ -200,8 +211,8 @@ image-archive: $(READY) ## build the image from Debian packages, without a regis
 binary: $(READY) .venv-release/.ready ## pack status-ctl into one file: OUT=dist/status-ctl
 	@scripts/binary.sh "$(or $(OUT),dist/status-ctl)"
 
-chart: ## pack the Helm chart into one file: OUT=dist/status-reporter-chart.tgz
-	@$$(scripts/python.sh) scripts/pack_chart.py "$(or $(OUT),dist/status-reporter-chart.tgz)"
+chart: ## pack the Helm chart and its library chart, status-reporter-chart.tgz and -library.tgz: OUT=dist
+	@$$(scripts/python.sh) scripts/pack_chart.py "$(or $(OUT),dist)"
 
 release-check: $(READY) .venv-release/.ready ## build what a release publishes into dist/ and check it: RELEASE=0.1.0
 	@$(bed)

@@ -1,8 +1,9 @@
-"""Pack the Helm chart into one file, with what it takes from the rest of deploy/.
+"""Pack the Helm charts, each into one file: the cluster's, and the library for charts with Jobs.
 
-    python pack_chart.py OUT
+    python pack_chart.py FOLDER
 
-Run by `make chart`. Helm reads no file outside of a chart.
+Run by `make chart`. The cluster's takes files from the rest of deploy/: Helm reads no file outside
+of a chart.
 """
 
 import sys
@@ -10,9 +11,9 @@ import tarfile
 from pathlib import Path
 
 DEPLOY = Path(__file__).resolve().parent.parent / "deploy"
-CHART = DEPLOY / "chart"
 TAKEN = {
     "base": ("base", "serviceaccount.yaml role.yaml rolebinding.yaml"),
+    "admin": ("base", "clusterrole.yaml"),
     "reaper": (
         "reaper",
         "rights/serviceaccount.yaml rights/clusterrole.yaml rights/clusterrolebinding.yaml "
@@ -30,18 +31,21 @@ TAKEN = {
     ),
 }
 """By folder below files/ of the chart: the folder of deploy/, and which of its files."""
+LIBRARY = "status-reporter-library"
 
 
-def main(out: Path) -> None:
-    """Write the chart to `out`, a .tgz that Helm takes."""
-    members = {file.relative_to(CHART): file for file in CHART.rglob("*") if file.is_file()}
-    for part, (folder, names) in TAKEN.items():
-        for name in names.split():
-            members[Path("files", part, Path(name).name)] = DEPLOY / folder / name
-    out.parent.mkdir(parents=True, exist_ok=True)
-    with tarfile.open(out, "w:gz") as tar:
-        for member in sorted(members):
-            tar.add(members[member], Path("status-reporter", member))
+def main(folder: Path) -> None:
+    """Write both charts, as .tgz that Helm takes."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, root, taken in (("chart", "status-reporter", TAKEN), ("library", LIBRARY, {})):
+        source = DEPLOY / name
+        members = {file.relative_to(source): file for file in source.rglob("*") if file.is_file()}
+        for part, (other, names) in taken.items():
+            for each in names.split():
+                members[Path("files", part, Path(each).name)] = DEPLOY / other / each
+        with tarfile.open(folder / f"status-reporter-{name}.tgz", "w:gz") as tar:
+            for member in sorted(members):
+                tar.add(members[member], Path(root, member))
 
 
 if __name__ == "__main__":

@@ -11,13 +11,27 @@ from typing import Any
 import yaml
 from generated import DEPLOY, keep, read
 
+from reporter.sidecar.settings import Settings
+
 NAMESPACE, IMAGE = "<namespace>", "<status-reporter-image>"
 FROM = "# Generated from {} by `make fmt`: do not edit.\n"
-RBAC = "#   sed 's/<namespace>/your-namespace/g' rbac.yaml | kubectl apply -f -\n"
+RBAC = """#   sed 's/<namespace>/your-namespace/g' rbac.yaml | kubectl apply -f -
+# An administrator of the namespace (ClusterRole admin) may do so after a cluster administrator has
+# applied deploy/base/clusterrole.yaml.
+"""
 JOB = """#   sed -e 's|<namespace>|your-namespace|g' \\
 #       -e 's|<status-reporter-image>|registry.example.org/team/status-reporter:0.1.0|g' \\
-#       job.yaml | kubectl apply -f -
+#       {} | kubectl apply -f -
 """
+SOURCES = "deploy/examples/{0} and deploy/components/{0}"
+FORMS = {"native": "initContainers", "classic": "containers"}
+NATIVE = "# A native sidecar: needs Kubernetes 1.29 or newer. Before that use job-classic.yaml.\n"
+CLASSIC = """# A second container, also for Kubernetes before 1.29. The settings of the link to an
+# aggregator are not shown.
+"""
+MORE = "<settings>"
+UNSAID = ("auto-detected", "all interfaces", "progress.json next to RESULTS_PATH")
+"""Defaults that are no value; an empty one stands for them."""
 
 
 class Dumper(yaml.SafeDumper):
@@ -47,14 +61,31 @@ def placed(found: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def job() -> dict[str, Any]:
-    """Return the example Job with what the native component adds to it."""
-    found, added = load("examples/native/job.yaml"), load("components/native/job.yaml")
+def job(form: str) -> dict[str, Any]:
+    """Return the example Job with what a component adds to it."""
+    found, added = load(f"examples/{form}/job.yaml"), load(f"components/{form}/job.yaml")
     del found["metadata"]["labels"]
-    pod = added["spec"]["template"]["spec"]
-    pod["initContainers"][0]["image"] = IMAGE
-    found["spec"]["template"]["spec"] |= pod
+    pod, reporter = found["spec"]["template"]["spec"], added["spec"]["template"]["spec"]
+    for key, listed in reporter.items():
+        pod[key] = listed + pod.get(key, [])
+    reporter[FORMS[form]][0]["image"] = IMAGE
     return placed(found)
+
+
+def classic() -> str:
+    """Return the Job with two containers, and as comments what else can be set."""
+    made = job("classic")
+    env = made["spec"]["template"]["spec"]["containers"][0]["env"]
+    names = {each["name"] for each in env}
+    env.append({"name": MORE})
+    lines = ["# Optional, with the defaults; docs/settings.md has the rules:"]
+    for name, default, _, meaning in Settings.described():
+        if name not in names:
+            value = "" if default in UNSAID else default
+            said = f"{meaning} ({default})" if default in UNSAID else meaning
+            lines += [f"# - name: {name}  # {said}", f'#   value: "{value}"']
+    settings = "".join(f"        {line}\n" for line in lines)
+    return text(made).replace(f"        - name: {MORE}\n", settings)
 
 
 def text(*objects: dict[str, Any]) -> str:
@@ -85,9 +116,14 @@ def manifests() -> dict[str, str]:
     return {
         **{f"components/{form}/cronjob.yaml": cronjob(form) for form in ("native", "classic")},
         "plain/rbac.yaml": FROM.format("deploy/base") + RBAC + text(*rbac),
-        "plain/job.yaml": FROM.format("deploy/examples/native and deploy/components/native")
-        + JOB
-        + text(job()),
+        "plain/job.yaml": FROM.format(SOURCES.format("native"))
+        + JOB.format("job.yaml")
+        + NATIVE
+        + text(job("native")),
+        "plain/job-classic.yaml": FROM.format(SOURCES.format("classic"))
+        + JOB.format("job-classic.yaml")
+        + CLASSIC
+        + classic(),
     }
 
 

@@ -42,7 +42,7 @@ CLASSIFIERS = {
 }
 # Where the version of the image is written down for people to copy.
 IMAGE_TAG = re.compile(r"(?:newTag: |status-reporter:)(\d+\.\d+\.\d+)")
-OWN_CHART = "deploy/chart/Chart.yaml"
+OWN_CHARTS = ("deploy/chart/Chart.yaml", "deploy/library/Chart.yaml")
 CHART = re.compile(r"^(?:appVersion|version): \"?(\d[\w.-]*)\"?$", re.MULTILINE)
 
 
@@ -87,7 +87,7 @@ def changelog_section(text: str, version: str) -> str | None:
 def other_versions(texts: Mapping[str, str], version: str) -> Iterator[str]:
     """Yield where the documents and manifests TEXTS, by path, name another version of ours."""
     for name, text in texts.items():
-        for pattern in (IMAGE_TAG, *([CHART] if name == OWN_CHART else [])):
+        for pattern in (IMAGE_TAG, *([CHART] if name in OWN_CHARTS else [])):
             for found in pattern.finditer(text):
                 if found[1] != version:
                     line = text.count("\n", 0, found.start()) + 1
@@ -291,11 +291,10 @@ def krew(version: str) -> str:
     return f"{archive.name} and job-verdict.yaml"
 
 
-def chart() -> str:
-    """Pack the Helm chart."""
-    out = DIST / "status-reporter-chart.tgz"
-    run(sys.executable, ROOT / "scripts" / "pack_chart.py", out)
-    return out.name
+def charts() -> str:
+    """Pack the Helm charts."""
+    run(sys.executable, ROOT / "scripts" / "pack_chart.py", DIST)
+    return ", ".join(sorted(each.name for each in DIST.glob("status-reporter-*.tgz")))
 
 
 def workflow() -> str:
@@ -331,7 +330,7 @@ def main(arguments: list[str]) -> int:
         ("status-ctl as one file", lambda: single_file(version, environment)),
         ("packages and licences", lambda: packages(version, environment)),
         ("kubectl plugin", lambda: krew(version)),
-        ("chart", chart),
+        ("charts", charts),
         ("workflow", workflow),
         ("image", lambda: image(environment)),
     ]

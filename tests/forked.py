@@ -19,6 +19,11 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
+VERSION_OF = {
+    name: Path(os.environ.get(f"OTHER_{name.upper()}", ROOT))
+    for name in ("reporter", "aggregator", "command")
+}
+"""Where a program is run from: `make test-versions` names the checkout of another version."""
 READ_AT_START = ("PYTHON", "OPENSSL")
 FRESH = {"PYTHONNOUSERSITE": "1"}
 """With this in its environment a program is started by a new interpreter."""

@@ -26,7 +26,8 @@ NO_KEY: Final = "a key that is not text"
 _MERGE: Final = "tag:yaml.org,2002:merge"
 _KINDS: Final = frozenset({"bool", "float", "int", "null", "str"})
 _MARKER = re.compile(r"^(?:---|\.\.\.)(?=\s|$)", re.MULTILINE)
-_DIRECTIVE = re.compile(r"(?:[ \t]*(?:#[^\r\n]*)?\r?\n)*%")
+DIRECTIVE: Final = re.compile(r"(?:[ \t]*(?:#[^\r\n]*)?\r?\n)*%")
+"""What begins a document whose marker follows."""
 _HALF = re.compile(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 _OBJECT = re.compile(r"\s*\{")
 _JSON = json.JSONDecoder()
@@ -222,7 +223,7 @@ def split(text: str) -> list[str]:
         at = marker.start()
         if marker[0] == "...":
             cuts.append(text.find("\n", at) + 1 or len(text))
-        elif begun or not _DIRECTIVE.match(text, cuts[-1]):
+        elif begun or not DIRECTIVE.match(text, cuts[-1]):
             cuts.append(at)
         begun = marker[0] == "---"
     cuts.append(len(text))

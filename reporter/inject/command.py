@@ -42,6 +42,10 @@ exit codes:
   1    a Job cannot have a reporter (it is left unchanged); with --check: something would
        change
   2    usage error, a file cannot be read, or the output cannot be written"""
+WHO_MAY: Final = (
+    "to create the Role you need the rights that it grants; the ClusterRole admin lacks two of "
+    "them: see docs/add-to-jobs.md"
+)
 _OWN_VARIABLES: Final = frozenset(
     {
         "REPORTER_FORM",
@@ -80,7 +84,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--form",
         choices=[form.value for form in Form],
         default=Form.NATIVE.value,
-        help="native sidecar (Kubernetes 1.29) or classic second container (default: %(default)s)",
+        help="native sidecar (Kubernetes 1.29 or newer) or classic second container (default: "
+        "%(default)s)",
     )
     image_argument(parser)
     parser.add_argument(
@@ -126,7 +131,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--with-rbac",
         action="store_true",
-        help="add the Role and a RoleBinding for each account of a Job with a reporter",
+        help="add the Role and a RoleBinding for each account of a Job with a reporter, before "
+        "the Job; for Helm hooks as hooks with a lower weight",
     )
 
 
@@ -170,6 +176,8 @@ def pass_on(
     if not check:
         sys.stdout.buffer.write(joined([each.text for each in made]).encode())
         sys.stdout.buffer.flush()
+        if any(each.with_rights for each in made):
+            tell(WHO_MAY)
     changed = any(each.text != source.text for source, each in pairs)
     failed = any(each.failed for each in made)
     return FAILED if failed or (check and changed) else GOOD

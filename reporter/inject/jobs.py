@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from reporter.common.objects import Object, Place, section, text
+from reporter.inject.hooks import Hook, hook_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,13 +14,15 @@ class FoundJob:
     """A Job, or a template of Jobs: `job` leads to its `metadata` and `spec`.
 
     `at` leads to the object that it is, or is a part of. `shown` is its name for people,
-    `namespace` is empty where the manifest has none. `inherited` are the labels of what makes it.
+    `namespace` is empty where the manifest has none. `inherited` are the labels of what makes it,
+    `hook` says when Helm creates that.
     """
 
     shown: str
     name: str
     namespace: str
     inherited: Mapping[str, str]
+    hook: Hook
     job: Place
     at: Place
 
@@ -96,6 +99,7 @@ def _found(shown: str, whole: Object, at: Place, inside: Place = ()) -> FoundJob
         name=text(metadata, "name"),
         namespace=text(metadata, "namespace"),
         inherited=section(metadata, "labels") if inside else {},
+        hook=hook_of(whole),
         job=(*at, *inside),
         at=at,
     )

@@ -32,35 +32,32 @@ _API: Final = "rbac.authorization.k8s.io"
 _LABELS: Final = {"app.kubernetes.io/name": "status-reporter"}
 
 
-def role(namespace: str, account: str) -> dict[str, Any]:
-    """Return the Role; without a namespace it is of the one that it is applied to.
+def role_and_binding(namespace: str, account: str, *, hook: bool) -> list[dict[str, Any]]:
+    """Return both; without a namespace they are of the one that they are applied to.
 
-    Each account has one of its own: who removes it takes nothing from the Jobs of others.
+    Each account has its own: who removes them takes nothing from the Jobs of others. So have its
+    Helm hooks, because Helm creates and deletes theirs at other times.
     """
     verbs: dict[tuple[str, str], list[str]] = {}
     for each in _ALL:
         verbs.setdefault((each.group, each.resource), []).append(each.verb)
-    return {
-        "apiVersion": f"{_API}/v1",
-        "kind": "Role",
-        "metadata": _metadata(account, namespace),
-        "rules": [
-            {"apiGroups": [group], "resources": [resource], "verbs": listed}
-            for (group, resource), listed in verbs.items()
-        ],
-    }
-
-
-def role_binding(namespace: str, account: str) -> dict[str, Any]:
-    """Return what gives the Role to an account."""
-    subject = {"kind": "ServiceAccount", "name": account}
-    return {
-        "apiVersion": f"{_API}/v1",
-        "kind": "RoleBinding",
-        "metadata": _metadata(account, namespace),
-        "roleRef": {"apiGroup": _API, "kind": "Role", "name": _name(account)},
-        "subjects": [subject | ({"namespace": namespace} if namespace else {})],
-    }
+    rules = [
+        {"apiGroups": [group], "resources": [resource], "verbs": listed}
+        for (group, resource), listed in verbs.items()
+    ]
+    placed = {"namespace": namespace} if namespace else {}
+    name = f"status-reporter-{account}{'-hook' if hook else ''}"
+    subject = {"kind": "ServiceAccount", "name": account, **placed}
+    bound = {"roleRef": {"apiGroup": _API, "kind": "Role", "name": name}, "subjects": [subject]}
+    return [
+        {
+            "apiVersion": f"{_API}/v1",
+            "kind": kind,
+            "metadata": {"name": name, **placed, "labels": dict(_LABELS)},
+            **rest,
+        }
+        for kind, rest in (("Role", {"rules": rules}), ("RoleBinding", bound))
+    ]
 
 
 def gives(shown: Object, wanted: Object) -> bool:
@@ -94,12 +91,3 @@ def _texts(rule: Object, key: str) -> frozenset[str]:
     found = rule.get(key)
     listed = found if isinstance(found, list) else ()
     return frozenset(each for each in listed if isinstance(each, str))
-
-
-def _name(account: str) -> str:
-    return f"status-reporter-{account}"
-
-
-def _metadata(account: str, namespace: str) -> dict[str, Any]:
-    placed = {"namespace": namespace} if namespace else {}
-    return {"name": _name(account), **placed, "labels": dict(_LABELS)}

@@ -2,17 +2,26 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import accumulate, pairwise
 from typing import Any, Final
 
-from reporter.common.kubernetes_yaml import NO_KEY, Document, Mistake, split, template_hint
-from reporter.common.objects import section, text
+from reporter.common.kubernetes_yaml import (
+    DIRECTIVE,
+    NO_KEY,
+    Document,
+    Mistake,
+    split,
+    template_hint,
+)
+from reporter.common.objects import json_object, section, text
 from reporter.common.yaml_text import block
 from reporter.inject.container import Wishes
 from reporter.inject.editing import Unplaced, edited, read
+from reporter.inject.hooks import Hook, annotations_before
 from reporter.inject.jobs import FoundJob, get, jobs, labels_of, put
-from reporter.inject.rights import gives, role, role_binding
+from reporter.inject.rights import gives, role_and_binding
 from reporter.inject.transform import (
     ANNOTATION,
     Decision,
@@ -47,8 +56,8 @@ class Made:
 
     text: str = ""
     said: list[Said] = field(default_factory=list)
-    accounts: dict[tuple[str, str], int] = field(default_factory=dict)
-    """Namespaces and accounts of Jobs with a reporter, and the line of the first such Job."""
+    with_rights: bool = False
+    """Whether a Role was added."""
 
     @property
     def failed(self) -> bool:
@@ -56,27 +65,44 @@ class Made:
         return any(each.failed for each in self.said)
 
 
+@dataclass(slots=True)
+class _Account:
+    """Where the first of an account's Jobs with a reporter is, and when Helm creates them."""
+
+    line: int
+    piece: int
+    hooks: list[Hook] = field(default_factory=list)
+
+
 Chosen = Callable[[Mapping[str, str]], bool]
 """Says by its labels whether a Job is one of those that are meant."""
 _Change = Callable[[Any, FoundJob, int], tuple[Any, Any]]
 """From a Job, and the line of its document: the Job without a reporter, and as it is to be."""
+_Key = tuple[str, str, bool]
+"""A namespace, an account in it, and whether it is about the Jobs that are Helm hooks."""
+_Pieces = Iterable[tuple[int, str]]
+"""The texts of documents, and how many lines stand before each."""
 
 
 def injected(stream: str, wishes: Wishes, chosen: Chosen, *, with_rights: bool = False) -> Made:
     """Put the reporter into the Jobs of a stream."""
-    made = Made()
+    made, pieces, accounts = Made(), list[str](), dict[_Key, _Account]()
 
     def change(job: Any, found: FoundJob, line: int) -> tuple[Any, Any]:
         decision = decide(job, found, wishes)
         made.said.append(_told(decision, found, line, changes=decision.job is not job))
         pod = section(job, "spec", "template", "spec")
         if isinstance(decision.said, Injected) or reporter_of(pod) is not None:
-            made.accounts.setdefault((found.namespace, account_of(pod)), line)
+            key = found.namespace, account_of(pod), bool(found.hook.events)
+            accounts.setdefault(key, _Account(line, len(pieces))).hooks.append(found.hook)
         return decision.bare, decision.job
 
-    made.text = "".join(_changed(stream, chosen, change, made.said))
+    mark, documents = _documents(stream)
+    for piece in _changed(documents, chosen, change, made.said):
+        pieces.append(piece)  # one after the other: `change` counts them
     if with_rights:
-        made.text = _with_rights(made)
+        made.with_rights = _add_rights(pieces, accounts, made.said)
+    made.text = "".join((mark, *pieces))
     return made
 
 
@@ -93,24 +119,22 @@ def uninjected(stream: str, chosen: Chosen) -> Made:
             made.said.append(Said(line, found.shown, why))
         return bare, bare
 
-    kept = []
-    for piece in split(stream):
-        if ANNOTATION not in piece or not _is_rights(piece):
-            kept.append(piece)
-        elif kept and not piece.endswith("\n"):
-            kept[-1] = kept[-1].removesuffix("\n")
-    made.text = "".join(_changed("".join(kept), chosen, change, made.said))
+    mark, documents = _documents(stream)
+    made.text = "".join((mark, *_changed(_without_rights(documents), chosen, change, made.said)))
     return made
 
 
-def _changed(stream: str, chosen: Chosen, change: _Change, said: list[Said]) -> Iterator[str]:
-    """Yield the texts of a stream's documents, with their Jobs changed."""
-    before = 0
-    if stream.startswith(_MARK):
-        yield _MARK
-    for piece in split(stream.removeprefix(_MARK)):
+def _documents(stream: str) -> tuple[str, _Pieces]:
+    bare = stream.removeprefix(_MARK)
+    pieces = split(bare)
+    lines = accumulate((each.count("\n") for each in pieces), initial=0)
+    return stream[: len(stream) - len(bare)], zip(lines, pieces, strict=False)
+
+
+def _changed(pieces: _Pieces, chosen: Chosen, change: _Change, said: list[Said]) -> Iterator[str]:
+    """Yield the texts of documents, with their Jobs changed."""
+    for before, piece in pieces:
         yield _changed_document(piece, before, chosen, change, said)
-        before += piece.count("\n")
 
 
 def _changed_document(
@@ -137,12 +161,16 @@ def _changed_document(
     for value in (bare, new):
         if value == document.value:
             continue
-        try:
-            document = edited(document, value)
-        except Unplaced:
-            said.append(Said(document.first, "the document", _REWRITTEN))
-            document = read(_rewritten(document, value), before)
+        document = _with_value(document, value, said)
     return document.text
+
+
+def _with_value(document: Document, value: Any, said: list[Said]) -> Document:
+    try:
+        return edited(document, value)
+    except Unplaced:
+        said.append(Said(document.first, "the document", _REWRITTEN))
+        return read(_rewritten(document, value), document.before)
 
 
 def _unreadable(document: Document, found: list[FoundJob]) -> Mistake | None:
@@ -179,35 +207,68 @@ def _told(decision: Decision, found: FoundJob, line: int, *, changes: bool) -> S
     return Said(line, found.shown, f"{what}: {decision.said.reason}")
 
 
-def _with_rights(made: Made) -> str:
-    """Add the Roles and RoleBindings that are not in the stream."""
-    there: dict[tuple[str, str, str], Mapping[str, Any]] = {}
-    for piece in split(made.text):
+def _add_rights(pieces: list[str], accounts: Mapping[_Key, _Account], said: list[Said]) -> bool:
+    """Put the Roles and RoleBindings that are not among the documents before the first Job.
+
+    Those of an earlier injection are made what they are to be. Returns whether some are new.
+    """
+    there: dict[tuple[str, str, str], tuple[int, Document]] = {}
+    for at, piece in enumerate(pieces):
         if "rbac.authorization.k8s.io" in piece:
-            value = section(read(piece).value)
-            metadata = section(value, "metadata")
+            document = read(piece)
+            value, metadata = section(document.value), section(document.value, "metadata")
             key = text(value, "kind"), text(metadata, "namespace"), text(metadata, "name")
-            there[key] = value
-    wanted: dict[tuple[str, str, str], tuple[dict[str, Any], int]] = {}
-    for (namespace, account), line in sorted(made.accounts.items()):
-        for each in (role(namespace, account), role_binding(namespace, account)):
+            there[key] = at, document
+    added: dict[int, list[dict[str, Any]]] = {}
+    for (namespace, name, hook), account in sorted(accounts.items(), key=lambda each: each[0]):
+        annotations = {ANNOTATION: _RIGHTS, **annotations_before(account.hooks)}
+        for each in role_and_binding(namespace, name, hook=hook):
             key = each["kind"], namespace, each["metadata"]["name"]
-            wanted.setdefault(key, (each, line))
-    pieces = []
-    for key, (each, line) in sorted(wanted.items()):
-        if key not in there:
-            each["metadata"]["annotations"] = {ANNOTATION: _RIGHTS}
-            pieces.append("---\n" + "\n".join(block(each)) + "\n")
-        elif not gives(there[key], each):
-            what = f"{each['kind']} {key[2]} is in the manifests, but not as the reporter needs it"
-            made.said.append(Said(line, "the rights", what))
-    added = "".join(pieces)
-    if not added or made.text.endswith("\n"):
-        return made.text + added
-    return f"{made.text}\n{added.removesuffix(chr(10))}"
+            each["metadata"]["annotations"] = annotations
+            if key not in there:
+                added.setdefault(account.piece, []).append(each)
+                continue
+            at, document = there[key]
+            if _marked(document.value):
+                pieces[at] = _with_value(document, each, said).text
+            elif not gives(document.value, each):
+                what = f"{each['kind']} {key[2]} is in the manifests, but not as the reporter needs"
+                said.append(Said(account.line, "the rights", f"{what} it"))
+    # JSON without markers between its objects stays JSON.
+    bare = any(
+        after.startswith("{") and json_object(before) is not None
+        for before, after in pairwise(pieces)
+    )
+    for at, objects in added.items():
+        pieces[at] = _preceded(pieces[at], objects, bare=bare)
+    return bool(added)
 
 
-def _is_rights(piece: str) -> bool:
-    value = read(piece).value
+def _preceded(piece: str, objects: list[dict[str, Any]], *, bare: bool) -> str:
+    """Put objects before a document, with markers where it has one or needs one then."""
+    if bare and json_object(piece) is not None:
+        lines = "".join(f"{json.dumps(each)}\n" for each in objects)
+        begin = piece.index("{")
+        return piece[:begin] + lines + piece[begin:]
+    added = "---\n".join("".join(f"{line}\n" for line in block(each)) for each in objects)
+    if piece.startswith("---"):
+        return f"---\n{added}{piece}"
+    return f"{added}{'...' if DIRECTIVE.match(piece) else '---'}\n{piece}"
+
+
+def _without_rights(pieces: _Pieces) -> _Pieces:
+    """Leave out what `_preceded` has put there."""
+    unmarked = False
+    for before, piece in pieces:
+        if ANNOTATION in piece and _marked(read(piece).value):
+            unmarked = unmarked or not piece.startswith("---")
+            yield before, piece[: piece.find("{")] if piece.lstrip().startswith("{") else ""
+        else:
+            yield before, piece.removeprefix("---\n") if unmarked else piece
+            unmarked = False
+
+
+def _marked(value: Any) -> bool:
+    """Return whether it is what `_add_rights` adds."""
     marked = section(value, "metadata", "annotations").get(ANNOTATION) == _RIGHTS
     return marked and text(section(value), "kind") in ("Role", "RoleBinding")

@@ -6,6 +6,7 @@ from typing import Final
 
 from reporter.common.defaults import REPORTER, RESULTS_PATH, WAIT_SECONDS
 from reporter.common.objects import Object, Place, section, text
+from reporter.inject.hooks import Hook
 from reporter.inject.jobs import FoundJob, get, jobs, name_of
 from reporter.inject.transform import DISABLED, account_of
 from reporter.jobs.setting import FALSE, LABEL, reporters_in
@@ -87,7 +88,8 @@ class Job:
 
     `title` is as people write it: `Job checks/nightly`, `JobSet checks/nightly (workers)`. `name`
     is the Job's own, empty where only the cluster knows it; `namespace` is empty where nobody says
-    it. `asked` is the place of the label that asks for a reporter; empty without one.
+    it. `asked` is the place of the label that asks for a reporter; empty without one. `hook` says
+    when Helm creates it.
     """
 
     title: str
@@ -97,6 +99,7 @@ class Job:
     spec: Object
     reporters: tuple[Reporter, ...]
     asked: Place
+    hook: Hook
 
     @property
     def pod_place(self) -> Place:
@@ -152,6 +155,7 @@ def read_jobs(value: Object, place: Place, elsewhere: str = "") -> Iterator[Job]
             spec=spec,
             reporters=reporters,
             asked=(*place, *asked) if asked else (),
+            hook=found.hook,
         )
 
 

@@ -157,6 +157,22 @@ def missing_optional_rights(case: Case) -> Problems:
     yield from _lacking(case, (WATCH,) if silent else (WATCH, EVENTS))
 
 
+@_error(
+    "rights-after-hook",
+    "Helm creates the rights or the service account of a hook after the hook",
+)
+def rights_after_hook(case: Case) -> Problems:
+    job = case.job
+    late = case.world.rights.later_than(job.hook, Account(job.namespace, job.account))
+    if late:
+        yield (
+            (*job.pod_place, "serviceAccountName"),
+            f"The Job is a Helm hook ({job.hook}) and runs before Helm creates {', '.join(late)}.",
+            "Give them the same helm.sh/hook and a lower helm.sh/hook-weight (status-ctl inject "
+            "--with-rbac does so for the rights), or use a later hook.",
+        )
+
+
 @_warning("parallel", "the Job runs several Pods at once", partial=True)
 def parallel(case: Case) -> Problems:
     count = number(case.job.spec, "parallelism") or 1

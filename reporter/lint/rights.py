@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from reporter.common.objects import Object, items, section, text
+from reporter.inject.hooks import Hook, comes_later, hook_of
 from reporter.inject.rights import NEEDED, Right, allowed
 
 
@@ -53,14 +54,37 @@ class Rights:
         ]
         return frozenset(right for right in wanted if allowed(rules, right, job))
 
+    def later_than(self, hook: Hook, account: Account) -> list[str]:
+        """Return what of an account and its rights Helm creates after a hook, by kind and name.
+
+        Of several bindings that let it write verdicts one that is there in time is enough, and
+        one whose role is not in the files.
+        """
+        ways = [
+            [binding, role] if role else []
+            for binding in self._bindings(account.namespace)
+            if _binds(binding, account)
+            for role in list(self._roles(binding)) or [{}]
+            if not role or allowed(items(role, "rules"), NEEDED[1], None)
+        ]
+        late = [
+            [each for each in way if comes_later(hook_of(each), hook)]
+            for way in ([*self._accounts(account)], *ways)
+        ]
+        found = late[0] + min(late[1:], key=len, default=[])
+        return [f"{text(each, 'kind')} {text(section(each, 'metadata'), 'name')}" for each in found]
+
     def mounts_token(self, account: Account) -> bool:
         """Return whether Pods of the account get its token, unless they say otherwise."""
         return not any(
-            text(section(each, "metadata"), "name") == account.name
-            and _same(_namespace(each), account.namespace)
-            and each.get("automountServiceAccountToken") is False
-            for each in self.objects.get("ServiceAccount", ())
+            each.get("automountServiceAccountToken") is False for each in self._accounts(account)
         )
+
+    def _accounts(self, account: Account) -> Iterator[Object]:
+        for each in self.objects.get("ServiceAccount", ()):
+            named = text(section(each, "metadata"), "name") == account.name
+            if named and _same(_namespace(each), account.namespace):
+                yield each
 
     def _bindings(self, namespace: str) -> Iterator[Object]:
         yield from self.objects.get("ClusterRoleBinding", ())
@@ -70,6 +94,12 @@ class Rights:
 
     def _rules(self, binding: Object) -> list[Object] | None:
         """Return the rules that a binding grants; None where its role is not in the files."""
+        for role in self._roles(binding):
+            return list(items(role, "rules"))
+        return None
+
+    def _roles(self, binding: Object) -> Iterator[Object]:
+        """Yield the role of a binding, as often as it is in the files."""
         wanted = section(binding, "roleRef")
         for role in self.objects.get(text(wanted, "kind"), ()):
             fits = text(wanted, "kind") == "ClusterRole" or _same(
@@ -77,8 +107,7 @@ class Rights:
             )
             named = text(section(role, "metadata"), "name") == text(wanted, "name")
             if fits and named and "aggregationRule" not in role:
-                return list(items(role, "rules"))
-        return None
+                yield role
 
 
 def _namespace(value: Object) -> str:

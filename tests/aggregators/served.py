@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import IO, Any, Self
 
 from tests.aggregators.worker import Worker
-from tests.forked import Forked
+from tests.forked import VERSION_OF, Forked
 from tests.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
-LAUNCHER = ROOT / "cmd" / "status-aggregator.py"
+LAUNCHER = VERSION_OF["aggregator"] / "cmd" / "status-aggregator.py"
 BOUND = 60.0
 TICK = os.sysconf("SC_CLK_TCK")
 
@@ -116,7 +116,11 @@ class Aggregator:
         self._reader.start()
 
     def _run(self, command: list[str]) -> subprocess.Popen[str]:
-        environ = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "PYTHONSAFEPATH": "1"}
+        environ = {
+            "PATH": os.environ["PATH"],
+            "PYTHONPATH": str(LAUNCHER.parents[1]),
+            "PYTHONSAFEPATH": "1",
+        }
         if self.fresh:
             command = [sys.executable, *command]
             return subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, text=True)

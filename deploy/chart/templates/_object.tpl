@@ -51,3 +51,16 @@ One object of a file below files/, with what the release decides: `text`, `names
 {{- end -}}
 {{- end -}}
 {{- end -}}
+
+{{/*
+Not empty where nothing can be created in a `namespace`. Without a cluster (`helm template`) nobody knows: every
+lookup is empty then, also that of a list. The release's own may be created after the templates are read.
+Whoever may not look something up has no release: hence the value.
+*/}}
+{{- define "status-reporter.missing" -}}
+{{- if and .root.Values.skipMissingNamespaces (ne .namespace .root.Release.Namespace) -}}
+{{- if lookup "v1" "ServiceAccount" .root.Release.Namespace "" -}}
+{{- if ne (dig "status" "phase" "" (lookup "v1" "Namespace" "" .namespace)) "Active" -}}missing{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}

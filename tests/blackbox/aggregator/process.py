@@ -16,12 +16,13 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from tests import forked
-from tests.forked import ROOT, Forked
+from tests.forked import ROOT, VERSION_OF, Forked
 
 BOUND = 60.0
 """Nothing takes so long unless it hangs."""
 IN_POD = str(ROOT / "tests" / "blackbox" / "in_pod.py")
-PROGRAM = str(ROOT / "cmd" / "status-aggregator.py")
+VERSION = VERSION_OF["aggregator"]
+PROGRAM = str(VERSION / "cmd" / "status-aggregator.py")
 PLAN = {
     "run": "run-1",
     "plugins": [{"name": "e2e"}, {"name": "sysd", "nodes": ["node1", "node2"]}],
@@ -55,7 +56,7 @@ class Aggregator:
             [IN_POD, PROGRAM, *arguments],
             env={
                 "PATH": os.environ["PATH"],
-                "PYTHONPATH": str(ROOT),
+                "PYTHONPATH": str(VERSION),
                 # Warnings show on stderr, which has to stay empty.
                 "PYTHONWARNINGS": "default",
                 **environ,
@@ -216,7 +217,7 @@ class Site:
         """Run the program to its end."""
         return forked.run(
             [IN_POD, PROGRAM, *arguments],
-            env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), **environ},
+            env={"PATH": os.environ["PATH"], "PYTHONPATH": str(VERSION), **environ},
             cwd=self.folder,
             capture_output=True,
             text=True,

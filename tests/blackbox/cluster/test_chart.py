@@ -27,9 +27,9 @@ Object = dict[str, Any]
 @pytest.fixture(scope="module")
 def chart(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The path of the chart as `make chart` packs it."""
-    packed = str(tmp_path_factory.mktemp("chart") / "chart.tgz")
-    subprocess.run([sys.executable, str(ROOT / "scripts" / "pack_chart.py"), packed], check=True)
-    return packed
+    folder = tmp_path_factory.mktemp("chart")
+    subprocess.run([sys.executable, ROOT / "scripts" / "pack_chart.py", folder], check=True)
+    return str(folder / "status-reporter-chart.tgz")
 
 
 def helm(*arguments: str, values: Object | None = None) -> subprocess.CompletedProcess[str]:
@@ -59,6 +59,7 @@ def for_the_cluster(namespace: str) -> Object:
     return {
         "image": IMAGES,
         "namespaces": [namespace],
+        "aggregateToAdmin": True,
         "reaper": {"enabled": True},
         "monitoring": {"enabled": True, "labels": {"release": "prometheus"}},
     }
@@ -125,11 +126,11 @@ def test_what_it_renders_is_accepted(
 def test_a_release_is_installed_changed_and_removed(
     controlplane: ControlPlane, namespace: str, chart: str
 ) -> None:
-    """On the real API server; a second namespace comes with an upgrade, and nothing stays."""
+    """On the real API server; a namespace that is missing is said, and nothing stays."""
     release = ["ours", "--namespace", namespace, "--kubeconfig", str(controlplane.kubeconfig)]
     program = str(binaries.program("helm"))
 
-    def install(values: Object) -> None:
+    def install(values: Object) -> str:
         done = subprocess.run(
             [program, "upgrade", "--install", *release, chart, "--values", "-"],
             input=yaml.safe_dump(values),
@@ -138,6 +139,7 @@ def test_a_release_is_installed_changed_and_removed(
             check=False,
         )
         assert 0 == done.returncode, done.stderr
+        return done.stdout
 
     def there() -> set[str]:
         label = "app.kubernetes.io/managed-by=Helm"
@@ -150,8 +152,13 @@ def test_a_release_is_installed_changed_and_removed(
     try:
         install(reaper)
         assert {"status-reaper"} == there()
-        install(reaper | {"namespaces": [namespace]})
+        said = install(reaper | {"namespaces": ["nowhere", namespace]})
         assert {"status-reaper", "status-reporter"} == there()
+        assert f"Jobs may have a reporter in: {namespace}." in said
+        assert (
+            "These namespaces do not exist or are being deleted, so they were skipped: nowhere."
+            in said
+        )
     finally:
         subprocess.run([program, "uninstall", *release], capture_output=True, check=True)
     assert set() == there()

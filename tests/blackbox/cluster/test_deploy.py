@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import shutil
+import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -50,14 +53,49 @@ def test_plain_manifests_are_accepted_after_sed(controlplane: ControlPlane, name
     controlplane.kubectl(
         "label", "namespace", namespace, "pod-security.kubernetes.io/warn=restricted"
     )
-    texts = [(DEPLOY / "plain" / name).read_text() for name in ("rbac.yaml", "job.yaml")]
+    texts = [path.read_text() for path in sorted((DEPLOY / "plain").iterdir())]
     made = "---\n".join(texts).replace("<namespace>", namespace)
     made = made.replace("<status-reporter-image>", "registry.example.org/status-reporter:1")
     apply = ("apply", "--dry-run=server", "--validate=strict", "--warnings-as-errors")
 
     answer = controlplane.kubectl(*apply, "--filename", "-", input=made)
 
-    assert 4 == len(answer.splitlines()), answer
+    assert 5 == len(answer.splitlines()), answer
+
+
+def test_an_administrator_of_a_namespace_grants_the_role(
+    controlplane: ControlPlane, namespace: str
+) -> None:
+    """With the ClusterRole that a cluster administrator applies once; without it not."""
+    lead = f"system:serviceaccount:{namespace}:lead"
+    bound = ("--clusterrole=admin", f"--serviceaccount={namespace}:lead", "-n", namespace)
+    controlplane.kubectl("create", "rolebinding", "lead", *bound)
+    base, wider = DEPLOY / "base" / "role.yaml", DEPLOY / "base" / "clusterrole.yaml"
+
+    def refused() -> set[tuple[str, str]]:
+        """The rights that lead may not grant; the Role is there when there are none."""
+        create = ("create", "--as", lead, "-n", namespace, "--filename", str(base))
+        try:
+            controlplane.kubectl(*create)
+        except subprocess.CalledProcessError as error:
+            said = "".join(error.__notes__)
+            assert "attempting to grant RBAC permissions not currently held" in said, said
+            return set(re.findall(r'Resources:\["(.*?)"\], Verbs:\["(.*?)"\]', said))
+        return set()
+
+    assert {("jobs/status", "patch"), ("events", "create")} == refused()
+    controlplane.kubectl("apply", "--filename", str(wider))
+    try:
+        # The role admin and the authorizer follow with a delay of their own.
+        end = time.monotonic() + 60
+        while (left := refused()) and time.monotonic() < end:
+            time.sleep(0.1)
+        assert set() == left
+    finally:
+        # Other tests are about the role admin as Kubernetes has it.
+        controlplane.kubectl("delete", "--filename", str(wider))
+        admin = "/apis/rbac.authorization.k8s.io/v1/clusterroles/admin"
+        controlplane.api.wait_for(admin, lambda found: "events.k8s.io" not in str(found["rules"]))
 
 
 def test_the_monitoring_kit_is_accepted(controlplane: ControlPlane, namespace: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -149,32 +150,68 @@ def test_a_cron_job(shell: Shell) -> None:
     assert "tonight" in shell.good("status-ctl", "jobs")
 
 
-def test_a_helm_hook(shell: Shell) -> None:
-    """The release is good when the check passes and fails when it fails; the condition says why."""
-    chart = (str(INTO / "chart"), "--set", f"reporter.image={PRODUCT_IMAGE}", "--timeout", "5m")
-    shell.good("helm", "install", "checked", *chart)
+@pytest.fixture
+def chart(shell: Shell) -> str:
+    """The example chart with its library, as `helm dependency build` leaves it."""
+    folder = shell.folder / "examples" / "into" / "chart"
+    shutil.copytree(INTO / "chart", folder)
+    shutil.copytree(ROOT / "deploy" / "library", shell.folder / "deploy" / "library")
+    shell.good("helm", "dependency", "build", str(folder))
+    return str(folder)
+
+
+def test_a_helm_hook(shell: Shell, chart: str) -> None:
+    """Nothing is installed or upgraded before the check passes; the condition says why."""
+    options = ("--set", f"reporter.image={PRODUCT_IMAGE}", "--timeout", "5m")
+    shell.good("helm", "install", "checked", chart, *options)
     assert ("True", "ChecksPassed") == shell.verdict("validate")
 
-    failed = shell.run("helm", "upgrade", "checked", *chart, "--set", "file=/nowhere")
+    failed = shell.run("helm", "upgrade", "checked", chart, *options, "--set", "file=/nowhere")
 
     assert 1 == failed.returncode
-    assert "post-upgrade hooks failed" in failed.stderr
+    assert "pre-upgrade hooks failed" in failed.stderr
     assert ("False", "ChecksFailed") == shell.verdict("validate")
 
 
-def test_the_charts_hook_has_what_inject_adds(shell: Shell) -> None:
-    """The template is not behind the command."""
-    rendered = shell.good("helm", "template", "x", str(INTO / "chart"))
+def test_the_library_chart_has_what_inject_adds(shell: Shell, chart: str) -> None:
+    """Its templates are not behind the command, and no rights come after the hook."""
+    rendered = shell.good("helm", "template", "x", chart, "--kube-version", "1.29.0")
     injected = shell.good(
         *("status-ctl", "inject", "-f", str(INTO / "job.yaml"), "--with-rbac"),
-        *("--image", WRITTEN_IMAGE),
+        *("--own-token-only", "--image", WRITTEN_IMAGE),
     )
 
     def specs(text: str) -> dict[str, Any]:
         found = filter(None, yaml.safe_load_all(text))
         return {each["kind"]: {k: v for k, v in each.items() if k != "metadata"} for each in found}
 
-    assert specs(injected) == specs(rendered)
+    # The check is a hook, and so its rights have another name.
+    assert specs(injected.replace("reporter-validator", "reporter-validator-hook")) == specs(
+        rendered
+    )
+    shell.good("status-ctl", "lint", "--strict", "-f", "-", text=rendered)
+
+
+def test_the_library_chart_as_values_ask_for_it(shell: Shell, chart: str) -> None:
+    """Helm reads every number as a float, and checks no library's version of Kubernetes."""
+    given = '(dict "root" $ "image" "i" "env" .Values.env "cpuLimit" "500m")'
+    template = Path(chart, "templates", "more.yaml")
+    template.write_text(f'more: {{{{ include "status-reporter.sidecar" {given} | nindent 2 }}}}\n')
+    env = {"MAX_WAIT_TIME_SECONDS": 10_000_000, "POLL_INTERVAL_SECONDS": 0.5, "LOG_LEVEL": 'a:"b'}
+    render = ("helm", "template", "x", chart, "--set-json", f"env={json.dumps(env)}")
+    expected = {
+        name: value if isinstance(value, str) else str(value) for name, value in env.items()
+    }
+
+    made = shell.good(*render, "--kube-version", "1.29.0")
+    refused = shell.run(*render, "--kube-version", "1.28.9")
+
+    (sidecar,) = next(each["more"] for each in yaml.safe_load_all(made) if each and "more" in each)
+    found = {each["name"]: each.get("value") for each in sidecar["env"]}
+    assert expected.items() <= found.items()
+    both = {"cpu": "500m", "memory": "64Mi"}
+    assert {"requests": both, "limits": both} == sidecar["resources"]
+    assert "needs Kubernetes 1.29 or newer" in refused.stderr
 
 
 def test_argos_steps(shell: Shell) -> None:

@@ -19,12 +19,13 @@ from typing import Any
 
 from tests import forked
 from tests.fakekube import FakeKube, Hang
-from tests.forked import Forked
+from tests.forked import VERSION_OF, Forked
 from tests.http_server import Request
 from tests.scripted_server import Act, Say, ScriptedServer
 
 ROOT = Path(__file__).resolve().parents[3]
-STATUS_CTL = [sys.executable, str(ROOT / "cmd" / "status-ctl.py")]
+VERSION = VERSION_OF["command"]
+STATUS_CTL = [sys.executable, str(VERSION / "cmd" / "status-ctl.py")]
 BOUND = 60.0
 
 
@@ -120,7 +121,7 @@ class Home:
         self.connection = folder / "state" / "status-reporter" / "connection.json"
         self.environ = {
             "PATH": os.environ["PATH"],
-            "PYTHONPATH": str(ROOT),
+            "PYTHONPATH": str(VERSION),
             "HOME": str(folder),
             "XDG_STATE_HOME": str(folder / "state"),
             "TERM": "xterm",

@@ -102,7 +102,7 @@ def test_a_directory_with_what_is_below_it(tmp_path):
 
 
 def test_rights_for_each_account_are_added_once_and_taken_away():
-    """No account depends on another's; nothing comes that is in the stream already."""
+    """Each before the first Job of its account; nothing comes that is in the stream already."""
     mine = JOB.replace(
         "    spec:\n      auto", "    spec:\n      serviceAccountName: mine\n      auto"
     )
@@ -110,16 +110,30 @@ def test_rights_for_each_account_are_added_once_and_taken_away():
 
     code, once, _ = ctl("inject", "--with-rbac", "-f", "-", data=stream)
 
-    rights = [each for each in yaml.safe_load_all(once) if each["kind"] != "Job"]
+    found = [(each["kind"], each["metadata"]) for each in yaml.safe_load_all(once)]
     assert 0 == code
     assert [
         ("Role", None, "status-reporter-mine"),
-        ("Role", "n", "status-reporter-default"),
         ("RoleBinding", None, "status-reporter-mine"),
+        ("Job", None, "greeting"),
+        ("Role", "n", "status-reporter-default"),
         ("RoleBinding", "n", "status-reporter-default"),
-    ] == [(r["kind"], r["metadata"].get("namespace"), r["metadata"]["name"]) for r in rights]
+        ("Job", "n", "greeting"),
+    ] == [(kind, metadata.get("namespace"), metadata["name"]) for kind, metadata in found]
     assert once == ctl("inject", "--with-rbac", "-f", "-", data=once)[1]
     assert stream == ctl("uninject", "-f", "-", data=once)[1]
+
+
+def test_who_may_create_a_role_is_said_where_one_is_added():
+    """The manifests come all the same, and again it is nothing new."""
+    _, once, report = ctl("inject", "--with-rbac", "-f", "-", data=JOB)
+
+    reports = [
+        report,
+        *(ctl("inject", *more, "-f", "-", data=once)[2] for more in ([], ["--with-rbac"])),
+    ]
+
+    assert [1, 0, 0] == [each.count("you need the rights that it grants") for each in reports]
 
 
 def test_a_token_and_a_cpu_limit_for_the_reporter_are_taken_away_with_it():

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.aggregators.served import LAUNCHER, ROOT, Aggregator, plan
+from tests.aggregators.served import LAUNCHER, Aggregator, plan
 from tests.blackbox.ctl.scripted import BOUND, Home
 
 NODES = ("node1", "node2")
@@ -82,7 +82,7 @@ def test_with_certificates(home: Home, tmp_path: Path) -> None:
             *(sys.executable, str(LAUNCHER), "certs", "--for", "status"),
             *("--host", "127.0.0.1", "--out", str(certs)),
         ],
-        env=home.environ | {"PYTHONPATH": str(ROOT)},
+        env=home.environ | {"PYTHONPATH": str(LAUNCHER.parents[1])},
         check=True,
         capture_output=True,
         timeout=BOUND,

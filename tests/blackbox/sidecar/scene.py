@@ -19,7 +19,7 @@ from typing import Any
 
 from tests.fakekube import FakeKube, make_job, make_pod, running, terminated
 from tests.fakekube.journal import Entry
-from tests.forked import ROOT, Forked
+from tests.forked import ROOT, VERSION_OF, Forked
 
 BOUND = 60.0
 """Nothing takes so long unless it hangs."""
@@ -27,7 +27,8 @@ TYPE = "Available"
 ANNOTATION = f"status-reporter.io/{TYPE}"
 RUNNING = "AdapterRunning"
 IN_POD = str(ROOT / "tests" / "blackbox" / "in_pod.py")
-PROGRAM = str(ROOT / "cmd" / "status-reporter.py")
+VERSION = VERSION_OF["reporter"]
+PROGRAM = str(VERSION / "cmd" / "status-reporter.py")
 
 Object = dict[str, Any]
 
@@ -204,7 +205,7 @@ class Scene:
         """Return the whole environment of a process."""
         return {
             "PATH": os.environ["PATH"],
-            "PYTHONPATH": str(ROOT),
+            "PYTHONPATH": str(VERSION),
             # Warnings show on stderr, which has to stay empty.
             "PYTHONWARNINGS": "default",
             "SERVER": self.fake.server,

@@ -212,7 +212,7 @@ def test_rights_of_the_name_that_are_others():
 
     made = injected(job + role, Wishes("i"), lambda labels: True, with_rights=True)
 
-    assert ["Job", "Role", "RoleBinding"] == [
+    assert ["RoleBinding", "Job", "Role"] == [
         each["kind"] for each in yaml.safe_load_all(made.text)
     ]
     what = "Role status-reporter-default is in the manifests, but not as the reporter needs it"

@@ -2,9 +2,17 @@
 
 import pytest
 
-from reporter.inject.rights import gives, role, role_binding
+from reporter.inject.rights import gives, role_and_binding
 from reporter.inject.transform import account_of
 from tests.unit.repository.manifests import load
+
+
+def role(namespace, account):
+    return role_and_binding(namespace, account, hook=False)[0]
+
+
+def role_binding(namespace, account):
+    return role_and_binding(namespace, account, hook=False)[1]
 
 
 class TestRights:

@@ -15,6 +15,7 @@ from tests.manifests.generated import COUNT, generated
 
 CONTAINERS = [{"name": "main", "image": "x"}]
 SPEC = {"template": {"spec": {"restartPolicy": "Never", "containers": CONTAINERS}}}
+JSON_JOB = json.dumps({"apiVersion": "batch/v1", "kind": "Job", "spec": SPEC})
 WISHES = {form: Wishes("registry.example/status-reporter:1", form) for form in Form}
 
 
@@ -99,6 +100,59 @@ def test_a_document_in_braces_that_is_rewritten():
     made, other = values(once.text)
     assert {"status-reporter.io/inject": "native"} == made["metadata"]["labels"]
     assert {"kind": "Pod"} == other
+
+
+@pytest.mark.parametrize("head", ["%YAML 1.2\n---\n", "# what follows\n", "\ufeff", "--- # x\n"])
+def test_rights_before_what_begins_a_stream(head):
+    """Documents stay documents, and it is taken back whole."""
+    stream = head + yaml.safe_dump({"apiVersion": "batch/v1", "kind": "Job", "spec": SPEC})
+
+    once = injected(stream, WISHES[Form.NATIVE], everything, with_rights=True)
+
+    assert ["Role", "RoleBinding", "Job"] == [each["kind"] for each in values(once.text)]
+    assert ["Role", "RoleBinding", "Job"] == [
+        each["kind"] for each in yaml.load_all(once.text, LOADER)
+    ]
+    assert stream == uninjected(once.text, everything).text
+
+
+@pytest.mark.parametrize(
+    "rbac", ["{{ a }}: rbac.authorization.k8s.io\n", "- rbac.authorization.k8s.io\n"]
+)
+def test_rights_beside_what_is_no_object(rbac):
+    """Nobody can tell whether it is a Role: it passes through."""
+    stream = f"{JSON_JOB}\n---\n{rbac}"
+
+    once = injected(stream, WISHES[Form.NATIVE], everything, with_rights=True)
+
+    assert (True, True) == (once.with_rights, once.text.endswith(f"---\n{rbac}"))
+    assert stream == uninjected(once.text, everything).text
+
+
+@pytest.mark.parametrize(
+    "stream",
+    [f"{JSON_JOB}\n", f"{JSON_JOB}\n---\nkind: Pod\n", f"kind: Pod\n---\n{JSON_JOB}"],
+    ids=["alone", "before YAML", "after YAML"],
+)
+def test_rights_before_json(stream):
+    """It is YAML then, also for who reads nothing else."""
+    once = injected(stream, WISHES[Form.NATIVE], everything, with_rights=True)
+
+    kinds = [each["kind"] for each in yaml.load_all(once.text, LOADER)]
+    assert ["Role", "RoleBinding", "Job"] == [each for each in kinds if each != "Pod"]
+    assert once.text == injected(once.text, WISHES[Form.NATIVE], everything, with_rights=True).text
+    assert stream == uninjected(once.text, everything).text
+
+
+def test_rights_among_json_without_markers():
+    """As `jq '.items[]'` writes it, and reads it."""
+    stream = f'{{"kind": "Pod"}}\n{JSON_JOB}\n'
+
+    once = injected(stream, WISHES[Form.NATIVE], everything, with_rights=True)
+
+    kinds = [json.loads(line)["kind"] for line in once.text.splitlines()]
+    assert ["Pod", "Role", "RoleBinding", "Job"] == kinds
+    assert stream == uninjected(once.text, everything).text
 
 
 @pytest.mark.parametrize(

@@ -215,3 +215,48 @@ def test_the_default_account():
     pod(serviceAccountName=None)(value)
 
     assert LACKING == ids(lint(value, role([]), binding(ACCOUNT | {"name": "default"})))
+
+
+BEFORE = {"annotations": {"helm.sh/hook": "pre-install", "helm.sh/hook-weight": "-1"}}
+OWN = {"kind": "ServiceAccount", "metadata": {"name": "checks", "namespace": "team"}}
+
+
+def hooked(value):
+    return value | {"metadata": value["metadata"] | BEFORE}
+
+
+@pytest.mark.parametrize(
+    ("objects", "late"),
+    [
+        pytest.param([], "", id="nothing in the files"),
+        pytest.param(
+            [OWN, role(REPORTER), binding(ACCOUNT)],
+            "ServiceAccount checks, RoleBinding b, Role reporter",
+            id="all of the release",
+        ),
+        pytest.param(
+            [*map(hooked, (OWN, role(REPORTER), binding(ACCOUNT)))], "", id="all of them hooks"
+        ),
+        pytest.param(
+            [hooked(OWN), role(REPORTER), hooked(binding(ACCOUNT))], "Role reporter", id="the Role"
+        ),
+        pytest.param(
+            [role(REPORTER), binding(ACCOUNT), *map(hooked, (role(REPORTER), binding(ACCOUNT)))],
+            "",
+            id="one of two bindings",
+        ),
+        pytest.param(
+            [role(REPORTER), binding(ACCOUNT), binding(ACCOUNT, to="elsewhere")],
+            "",
+            id="nobody knows of what a third gives",
+        ),
+    ],
+)
+def test_rights_that_helm_creates_after_a_hook(objects, late):
+    """They would come when the hook has ended, and it does not end without them."""
+    value = job()
+    value["metadata"]["annotations"] = {"helm.sh/hook": "pre-install"}
+    found = [each for each in lint(value, *objects) if each.rule.id == "rights-after-hook"]
+
+    assert [late] * bool(late) == [each.what.split("creates ")[1].rstrip(".") for each in found]
+    assert [] == [each for each in lint(job(), *objects) if each.rule.id == "rights-after-hook"]

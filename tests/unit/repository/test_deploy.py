@@ -3,12 +3,15 @@
 What kustomize makes of them is tested in tests/blackbox/cluster/test_deploy.py.
 """
 
+import re
 from pathlib import Path
 
 import pytest
+import yaml
 
 from reporter.sidecar.settings import Settings
 from tests.unit.repository.manifests import (
+    DEPLOY,
     FORMS,
     SIDECAR,
     asked,
@@ -24,6 +27,15 @@ class TestRole:
     def test_allows_what_the_code_asks_for_and_nothing_more(self):
         """Each request of the sidecar needs a right of the Role; each right is needed."""
         assert asked(SIDECAR) == rights(load("base/role.yaml"))
+
+    def test_what_administrators_of_a_namespace_get_is_a_part_of_it(self):
+        """Which part they lack, is tested with the real role admin."""
+        wider = load("base/clusterrole.yaml")
+
+        assert rights(wider) < rights(load("base/role.yaml"))
+        assert ["rbac.authorization.k8s.io/aggregate-to-admin"] == [
+            label for label in wider["metadata"]["labels"] if "aggregate" in label
+        ]
 
     def test_is_bound_to_the_account_of_the_examples(self, form):
         """Names in binding, account and examples are one."""
@@ -145,6 +157,20 @@ class TestExamples:
 
         assert [{"name": "results", "mountPath": "/results"}] == adapter["volumeMounts"]
         assert "Never" == spec["restartPolicy"]
+
+
+def test_every_setting_can_be_uncommented():
+    """In the plain Job with two containers, with its default."""
+    shown = (DEPLOY / "plain" / "job-classic.yaml").read_text(encoding="utf-8")
+    job = yaml.safe_load(re.sub(r"(?m)^( +)# (- name:|  value:)", r"\1\2", shown))
+    (container, _) = job["spec"]["template"]["spec"]["containers"]
+    given = {each["name"]: each.get("value", "x") for each in container["env"]}
+    fixed = {
+        name: given[name] for name in ("JOB_NAME", "JOB_NAMESPACE", "POD_NAME", "REPORTER_FORM")
+    }
+
+    assert {name.upper() for name in Settings.model_fields} == given.keys()
+    assert Settings.read(fixed).model_dump() == Settings.read(given).model_dump()
 
 
 @pytest.mark.parametrize(

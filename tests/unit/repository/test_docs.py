@@ -149,7 +149,7 @@ def injected(page: str, job: str) -> str:
 def test_the_readmes_job_after_is_what_inject_makes_of_the_job_before():
     before, after = blocks(README, "yaml")
 
-    assert after == injected(README, before).split("---\n", maxsplit=1)[0]
+    assert after == injected(README, before).rpartition("---\n")[2]
 
 
 def test_the_quickstarts_job_gets_a_reporter_without_a_remark():
