@@ -1,9 +1,11 @@
 """`status-ctl wait JOB...`: until the last word of its reporter stands on each of these Jobs."""
 
 import argparse
+import contextlib
 import math
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,8 +14,10 @@ from reporter.cli.cluster import TIMEOUT, job_name, open_cluster, said
 from reporter.cli.exits import CANNOT_TELL, FAILED, GOOD, TIME_OVER, CannotTell
 from reporter.cli.output import tell
 from reporter.cli.table import Bar, paint
+from reporter.common.objects import Object
 from reporter.common.text import clean
 from reporter.errors import Forbidden, InvalidRequest, KubeError, NotFound, Unauthorized
+from reporter.jobs.check_job import Look, stuck
 from reporter.jobs.job import JobView, Outcome, pods_selector
 from reporter.jobs.lines import lines_of
 
@@ -37,6 +41,7 @@ class Awaited:
     ended_at: float | None = None  # when we first saw it ended; monotonic
     silent: bool = False  # nobody was left that writes, when its Pods were last looked at
     over: bool = False
+    stuck: bool = False  # on what waiting does not help; looked at for --fail-fast alone
     remark: str = ""
 
     @property
@@ -86,7 +91,7 @@ class Waiting:
             for job in self._jobs:
                 if not job.over:
                     self._look(job)
-                if self._options.fail_fast and job.outcome is Outcome.FAILED:
+                if self._options.fail_fast and (job.outcome is Outcome.FAILED or job.stuck):
                     return FAILED
             open_jobs = [job for job in self._jobs if not job.over]
             if not open_jobs:
@@ -138,22 +143,30 @@ class Waiting:
             self._lose(job, f"has ended without a final verdict ({job.state})")
         else:
             self._remark(job, view.open_because)
-            # The next look shows anything that was written until the Pods were looked at.
-            job.silent = view.ended and self._is_silent(job, view)
+            if view.ended:
+                # The next look shows anything that was written until the Pods were looked at.
+                job.silent = self._is_silent(job, view)
+            elif self._options.fail_fast and (
+                why := stuck(Look(view, self._pods(view) or (), time.time()))
+            ):
+                self._remark(job, why)
+                job.stuck = True
 
     def _is_silent(self, job: Awaited, view: JobView) -> bool:
         job.ended_at = time.monotonic() if job.ended_at is None else job.ended_at
-        try:
-            page = self._api.list_page(
-                "Pod",
-                self._namespace,
-                pods_selector(view.object),
-                limit=MOST_PODS,
-                timeout=self._patience(),
-            )
-        except KubeError:
+        pods = self._pods(view)
+        if pods is None:
             return time.monotonic() - job.ended_at >= LAST_TRIES
-        return view.nobody_writes(page.items)
+        return view.nobody_writes(pods)
+
+    def _pods(self, view: JobView) -> Sequence[Object] | None:
+        """Return the Job's Pods; None where they are not shown to us."""
+        selector, patience = pods_selector(view.object), self._patience()
+        with contextlib.suppress(KubeError):
+            return self._api.list_page(
+                "Pod", self._namespace, selector, limit=MOST_PODS, timeout=patience
+            ).items
+        return None
 
     def _put(self, job: Awaited, view: JobView) -> None:
         self.bar.clear()

@@ -16,6 +16,8 @@ from reporter.run.plan import GLOBAL
 from reporter.run.results import NOT_PASSED, ResultStatus
 from reporter.run.state import Status, Step
 from reporter.run.tar_upload import UploadState
+from reporter.verdict.facts import Waiting
+from reporter.verdict.not_starting import IMAGE, waiting_row
 
 DECIDED: Final = frozenset({"complete", "failed", "timed_out"})
 BAD: Final = frozenset({"failed", "timed_out"})
@@ -62,7 +64,7 @@ class Row:
 
     `heard` is the age of the last heartbeat in seconds, while one is expected. `share` is the
     progress from 0 to 1 where both numbers are known. `held_up` is why its Pod does not run, `pod`
-    the same in the cluster's words.
+    the same in the cluster's words; `unstarted` says that its plugin has not begun.
     """
 
     key: str
@@ -80,6 +82,20 @@ class Row:
     received: str
     held_up: str
     pod: str
+    unstarted: bool
+
+    @property
+    def state(self) -> str:
+        """Its status; of one whose plugin has not begun, what it waits for."""
+        if not self.unstarted:
+            return self.status
+        return "pulling" if self.held_up in IMAGE else "waiting"
+
+    @property
+    def stuck(self) -> bool:
+        """Whether waiting does not help it: its image, its configuration, or a crash loop."""
+        known = waiting_row(Waiting(self.held_up)) or self.held_up == "InitContainerFailed"
+        return self.unstarted and bool(known)
 
     @property
     def decided(self) -> bool:
@@ -144,6 +160,9 @@ def rows(document: Document) -> Iterator[Row]:
             received=text(entry, "received_at"),
             held_up=held_up,
             pod=says,
+            unstarted=status == Status.RUNNING
+            and bool(held_up)
+            and text(pod, "phase") in {"", "Pending"},
         )
 
 

@@ -99,7 +99,7 @@ def _worst(document: Document) -> str:
 
 def _cells(row: Row, *, wide: bool) -> list[str]:
     heard = show.ago(row.heard) + (" stale" if row.stale else "")
-    cells = [row.plugin, row.node, row.status, row.result, row.progress, heard]
+    cells = [row.plugin, row.node, row.state, row.result, row.progress, heard]
     if wide:
         cells += [str(row.attempts or ""), show.size(row.size), row.received[:19]]
     return [*cells, row.detail]

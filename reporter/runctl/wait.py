@@ -1,6 +1,7 @@
 """`status-ctl wait`: until a run, or a part of it, has come to its end; or until Jobs have."""
 
 import argparse
+import math
 import sys
 import time
 from collections.abc import Callable
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 END: Final = "end"
 """The goal of waiting for all of a run."""
+NO_RUN: Final = 60.0
+"""Seconds for a run to appear that nobody has named, where no --timeout says how long."""
 STANDS: Final = 3.0
 """Seconds after which what a Pod waits for is no mere step of a start."""
 _BAR: Final = 24
@@ -68,7 +71,7 @@ class Goal:
             fine = good(document, delivery_only=self.delivery_only)
             if over(document) or (self.fail_fast and not fine):
                 return GOOD if fine else FAILED
-            return None
+            return FAILED if self.fail_fast and any(row.stuck for row in rows(document)) else None
         wanted = [
             row
             for row in rows(document)
@@ -77,7 +80,7 @@ class Goal:
         if not wanted:
             raise CannotTell(f"the run has no entry {self.what!r}")
         fine = all(not row.bad if self.delivery_only else row.passed for row in wanted)
-        if self.fail_fast and not fine:
+        if self.fail_fast and (not fine or any(row.stuck for row in wanted)):
             return FAILED
         decided = all(row.decided for row in wanted)
         # The verdict on a report is known a moment after it is in.
@@ -150,10 +153,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fail-fast",
         action="store_true",
-        help="stop at the first failure, in a run even if it may still change",
+        help="stop at the first failure, in a run even if it may still change, and at an image, "
+        "a configuration or a crash loop that waiting does not fix",
     )
     parser.add_argument(
-        "--timeout", metavar="TIME", type=length, help="timeout, as 90s, 30m or 6h (default: none)"
+        "--timeout",
+        metavar="TIME",
+        type=length,
+        help="timeout, as 90s, 30m or 6h (default: none; without NAME, 60s until there is a run)",
     )
     delivery_option(parser)
     show.arguments(parser, show.FORMS)
@@ -168,7 +175,8 @@ def run(options: argparse.Namespace) -> int:
         return _wait_for_jobs(options)
     chosen = found or origin.choose(options)
     goal = Goal(options.goal, options.fail_fast, options.delivery_only)
-    code, _ = follow(chosen, options, goal, Deadline(options.timeout))
+    appears = NO_RUN if options.timeout is None and not options.jobs else math.inf
+    code, _ = follow(chosen, options, goal, Deadline(options.timeout), appears=appears)
     return code
 
 
@@ -179,11 +187,12 @@ def follow(
     deadline: Deadline,
     *,
     more: str = "",
+    appears: float = math.inf,
 ) -> tuple[int, Look]:
     """Wait with a bar and show the end; return what `wait` does. `more` is said of a late run."""
     bar = RunBar(sys.stderr)
     try:
-        code, look = wait(chosen, goal, deadline, bar)
+        code, look = wait(chosen, goal, deadline, bar, appears)
     finally:
         bar.clear()
     if look.document is not None:
@@ -193,13 +202,20 @@ def follow(
     return code, look
 
 
-def wait(chosen: Origin, goal: Goal, deadline: Deadline, bar: RunBar) -> tuple[int, Look]:
-    """Look until it is over; return the exit code and the last look. Raises CannotTell."""
-    looks = Looks(chosen, deadline, entries=goal.what != END, say=bar.say)
+def wait(
+    chosen: Origin, goal: Goal, deadline: Deadline, bar: RunBar, appears: float = math.inf
+) -> tuple[int, Look]:
+    """Look until it is over; return the exit code and the last look. Raises CannotTell.
+
+    `appears` is how many seconds a run may take to appear.
+    """
+    looks = Looks(chosen, deadline, entries=goal.what != END or goal.fail_fast, say=bar.say)
     held, last = HeldUp(deadline.clock), Look(ReadOutcome.UNREACHABLE)
     for look in looks:
         if look.document is None:
             last = look if last.document is None else last
+            if last.outcome is ReadOutcome.NOT_FOUND and deadline.elapsed >= appears:
+                break
             continue
         last = look
         for line in held.see(look.document):

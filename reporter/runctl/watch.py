@@ -167,11 +167,11 @@ class Lines:
 
 def _facts(row: Row) -> tuple[str, ...]:
     """What makes a line when it is new, unlike the age of a heartbeat."""
-    return row.key, row.status, row.result, row.progress, row.detail, str(row.stale)
+    return row.key, row.state, row.result, row.progress, row.detail, str(row.stale)
 
 
 def _told(row: Row) -> str:
-    return "  ".join(filter(None, (row.key, row.status, row.result, row.progress, row.detail)))
+    return "  ".join(filter(None, (row.key, row.state, row.result, row.progress, row.detail)))
 
 
 def _urgency(row: Row) -> int:

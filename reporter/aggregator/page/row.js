@@ -2,7 +2,7 @@
 
 import { bar, facts, icon, make, mark, say, share, sign } from "./elements.js";
 import { hasReport, Report } from "./report.js";
-import { age, CAUSES, count, hours, number, outcomes, size, sumOf, when, WORDS } from "./words.js";
+import { age, CAUSES, count, hours, number, outcomes, size, sumOf, when, wordOf } from "./words.js";
 
 const LISTS = 5000; // between two requests for the whole lists of an entry
 
@@ -45,7 +45,7 @@ export class Row {
     const { told, kind, done, failures, total } = this.entry, { progress, error } = told;
     mark(this.element, "kind", kind);
     sign(this.sign.firstChild, kind);
-    say(this.word, WORDS[kind]);
+    say(this.word, wordOf(kind, told.pod));
     say(this.plugin, told.name);
     say(this.node, told.node || "cluster-wide");
     const measured = progress !== null && total > 0;

@@ -52,6 +52,12 @@ export function kindOf(entry) {
   return entry.stale ? "silent" : entry.retry_until ? "retrying" : "running";
 }
 
+/** What an entry does; one whose plugin has not begun waits. */
+export function wordOf(kind, pod) {
+  const unstarted = kind === "running" && pod?.reason && (!pod.phase || pod.phase === "Pending");
+  return unstarted ? "Waiting" : WORDS[kind];
+}
+
 const WORST = ["failed", "timeout", "unknown"], BEST = ["skipped", "passed"];
 const order = (word) => (WORST.includes(word) ? WORST.indexOf(word) - WORST.length : BEST.indexOf(word) + 1);
 
