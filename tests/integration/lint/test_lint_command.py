@@ -124,6 +124,23 @@ def test_warnings(home: Home, words: list[str], code: int) -> None:
     assert code == home.run("lint", "-f", "job.yaml", *words)[0]
 
 
+@pytest.mark.parametrize(("words", "code"), [([], 0), (["--strict"], 1)])
+def test_files_without_a_job(home: Home, words: list[str], code: int) -> None:
+    """A pipeline that looks in the wrong place is not to pass."""
+    (home.folder / "map.yaml").write_text("{apiVersion: v1, kind: ConfigMap}")
+
+    assert code == home.run("lint", "-f", "map.yaml", *words)[0]
+
+
+def test_the_variables_of_the_link_are_settings(home: Home) -> None:
+    write(home.folder, "job.yaml", broken(env(NODE_NAME="n1", CLIENT_CERT_FILE="/c", CA_CERTS="x")))
+    out = home.run("lint", "-f", "job.yaml")[1]
+
+    assert "CA_CERTS is not a setting" in out
+    assert "NODE_NAME" not in out
+    assert "CLIENT_CERT_FILE" not in out
+
+
 @pytest.mark.parametrize(
     ("words", "count"),
     [

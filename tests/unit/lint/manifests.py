@@ -9,6 +9,7 @@ from reporter.lint.rights import Rights
 from reporter.lint.rules import findings
 from reporter.sidecar.settings import Settings
 
+SETTINGS = frozenset(name.upper() for name in Settings.model_fields)
 Change = Callable[[dict[str, Any]], Any]
 
 
@@ -130,7 +131,7 @@ def lint(
     kinds: dict[str, list[Any]] = {}
     for each in objects:
         kinds.setdefault(each["kind"], []).append(each)
-    return findings(read, World(Settings.complaints, Rights(kinds), denied or {}))
+    return findings(read, World(Settings.complaints, Rights(kinds), denied or {}, SETTINGS))
 
 
 def ids(found: list[Finding]) -> list[str]:
