@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -11,10 +11,11 @@ from reporter.common.objects import section, text
 from reporter.common.yaml_text import block
 from reporter.inject.container import Wishes
 from reporter.inject.editing import Unplaced, edited, read
-from reporter.inject.jobs import FoundJob, get, jobs, labels_of, put
+from reporter.inject.jobs import FoundJob, get, jobs, labels_of, objects_in, put
 from reporter.inject.rights import gives, role, role_binding
 from reporter.inject.transform import (
     ANNOTATION,
+    AUTOMOUNT,
     Decision,
     Injected,
     Refused,
@@ -78,6 +79,17 @@ def injected(stream: str, wishes: Wishes, chosen: Chosen, *, with_rights: bool =
     if with_rights:
         made.text = _with_rights(made)
     return made
+
+
+def without_token(streams: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield namespaces and names of the ServiceAccounts whose Pods do not get their token."""
+    pieces = (piece for stream in streams for piece in split(stream.removeprefix(_MARK)))
+    for piece in pieces:
+        if AUTOMOUNT in piece and "ServiceAccount" in piece:
+            for each, _ in objects_in(read(piece).value):
+                if text(each, "kind") == "ServiceAccount" and each.get(AUTOMOUNT) is False:
+                    metadata = section(each, "metadata")
+                    yield text(metadata, "namespace"), text(metadata, "name")
 
 
 def uninjected(stream: str, chosen: Chosen) -> Made:

@@ -82,7 +82,9 @@ def unknown_setting(case: Case) -> Problems:
     given = case.reporter.variables
     for name in given.keys() - case.world.settings:
         # A setting that is there is not what was meant: POD_NAMESPACE is no misspelt JOB_NAMESPACE.
-        likely = get_close_matches(name.upper(), sorted(case.world.settings - given.keys()), 1, 0.75)
+        likely = get_close_matches(
+            name.upper(), sorted(case.world.settings - given.keys()), 1, 0.75
+        )
         if likely:
             yield (
                 given[name][0],

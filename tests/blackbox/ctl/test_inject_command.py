@@ -58,6 +58,20 @@ def test_a_stream_is_passed_on_with_the_reporter_in_its_jobs():
     )
 
 
+def test_an_account_in_another_file_that_mounts_no_token(tmp_path):
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "mine"}}
+    mine = JOB.replace("automountServiceAccountToken: false", "serviceAccountName: mine")
+    (tmp_path / "job.yaml").write_text(mine)
+    (tmp_path / "who.yaml").write_text(
+        yaml.safe_dump(account | {"automountServiceAccountToken": False})
+    )
+
+    code, _, report = ctl("inject", "-f", str(tmp_path))
+
+    assert (0, True) == (code, "injected (native form" in report)
+    assert "can write the verdict of any Job" not in report
+
+
 def test_check_tells_whether_something_would_change(tmp_path):
     """For pipelines: nothing is written but the report."""
     file = tmp_path / "job.yaml"
