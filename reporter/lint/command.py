@@ -15,11 +15,11 @@ from reporter.cli.table import paint, wants_colour
 from reporter.common.objects import Object, section, text
 from reporter.inject.files import add_files
 from reporter.inject.rights import EVENTS, NEEDED, WATCH, Right
+from reporter.link.config import VARIABLES
 from reporter.lint.case import Finding, Severity, World
 from reporter.lint.jobs import Job, read_jobs
 from reporter.lint.reports import as_data, as_sarif, lines
 from reporter.lint.rights import Account, Rights
-from reporter.link.config import VARIABLES
 from reporter.lint.rules import RULES, UNREADABLE, findings
 
 if TYPE_CHECKING:
