@@ -7,12 +7,19 @@ from typing import Final
 from reporter.common.objects import Object, View, items, moment, section, text
 from reporter.jobs.finding import Finding, exit_words, joined, last_event, rows, say
 from reporter.jobs.job import WrittenVerdict
-from reporter.jobs.reporter_log import complaints, link_trouble, not_written, refused, words
+from reporter.jobs.reporter_log import (
+    complaints,
+    link_trouble,
+    not_written,
+    refused,
+    unwritten,
+    words,
+)
 from reporter.jobs.setting import Setup
 from reporter.verdict.facts import Container, Form, Running, Terminated, Waiting
 from reporter.verdict.not_starting import waiting_row
 from reporter.verdict.pod import BY_KUBELET, EVICTING, find_adapter, read_container
-from reporter.verdict.rows import Row
+from reporter.verdict.rows import FORBIDDEN, Row
 
 _STUCK = 60.0  # seconds after which a Pod should be gone and is not
 _UNSEEN = 10.0  # seconds in which a scheduler notices a Pod
@@ -177,11 +184,12 @@ def _reporter(it: PodView, container: Container, setup: Setup) -> Iterator[Findi
         case _:
             yield from _container(it, container, who, tail)
     well = isinstance(state, Running) or (isinstance(state, Terminated) and state.exit_code == 0)
-    if not it.judged and (line := refused(it.log)):
-        yield it.say("missing-rights", line)
+    line, said = refused(it.log), unwritten(container)
+    if not it.judged and (line or FORBIDDEN in said):
+        yield it.say("missing-rights", line, said if well else "")
     elif not it.judged and well and (found := not_written(it.log)):
         known = f"not-written/{text(found, 'failure')}"
-        yield it.say(known if known in rows() else "not-written", words(found), who=who)
+        yield it.say(known if known in rows() else "not-written", words(found), said, who=who)
     if trouble := link_trouble(it.log):
         yield it.say("link", trouble, who=who)
 

@@ -6,7 +6,7 @@ from typing import Any
 from reporter.common.objects import number, section, text
 from reporter.jobs.finding import Finding, Weight, advice, exit_words, joined
 from reporter.jobs.job import WrittenVerdict
-from reporter.verdict.rows import Row
+from reporter.verdict.rows import FORBIDDEN, UNWRITTEN, Row
 
 
 def verdict_finding(verdict: WrittenVerdict, *causes: str) -> Finding:
@@ -22,6 +22,8 @@ def verdict_finding(verdict: WrittenVerdict, *causes: str) -> Finding:
         todo = advice()["missing"]
     elif row == Row.NO_RESULT and text(section(evidence, "file"), "state") == "valid":
         todo = advice()["contradicted"]
+    elif row == Row.INTERRUPTED and UNWRITTEN in verdict.message:
+        todo = advice()["forbidden" if FORBIDDEN in verdict.message else "unwritten"]
     if verdict.after:
         weight = Weight.WARNING
         todo = advice()["after"]

@@ -11,6 +11,7 @@ from reporter.common import log
 from reporter.errors import Conflict, Denied, Forbidden, KubeError
 from reporter.sidecar.metrics import Metrics
 from reporter.sidecar.publish import LoopOutcome
+from reporter.verdict import rows
 from reporter.verdict.case import Observation
 from reporter.verdict.condition import Standing, Statement
 from reporter.verdict.facts import FileValid, Running, Terminated, pod_of
@@ -36,6 +37,8 @@ class Telemetry:
         self._log = log.get()
         self._said: set[str] = set()
         self._failing: dict[str, tuple[str, float]] = {}
+        self._last_error: KubeError | None = None
+        self._words_left = False
         self._state = ""
 
     def observed(self, o: Observation) -> None:
@@ -87,6 +90,9 @@ class Telemetry:
         """Take over a write that was accepted; a final one is the canonical line of the verdict."""
         report = statement.report
         self._failing.clear()
+        if statement.final and self._words_left:
+            self._words_left = False
+            log.leave_message("")
         self._metrics.observe_publish("written", seconds=seconds, now=time.time())
         self._metrics.set_condition(
             report.status, report.reason, from_file=report.from_file, final=statement.final
@@ -138,8 +144,12 @@ class Telemetry:
                 self._log.warning("Stopped before a final verdict was known")
 
     def withheld(self, report: Report, evidence: Mapping[str, Any]) -> None:
-        """Log a final verdict that is not on the Job, once: nothing else here shows it."""
+        """Log a final verdict that is not on the Job, once, and leave it to who looks later."""
         self._once("Verdict not written yet", reason=report.reason, text=report.message)
+        error = self._last_error
+        forbidden = isinstance(error, Forbidden) and not isinstance(error, Denied)
+        self._words_left = True
+        log.leave_message(rows.last_words(report, str(error or "no answer"), forbidden=forbidden))
 
     def failed(self, what: str, error: KubeError) -> None:
         """Take over a request that failed; the same failure again is said every half minute."""
@@ -149,6 +159,7 @@ class Telemetry:
             return
         self._metrics.observe_failure(error.failure)
         if what == "job":
+            self._last_error = error
             self._metrics.observe_publish("failed", seconds=0.0, now=time.time())
         now = self._clock()
         last, said_at = self._failing.get(what, ("", float("-inf")))

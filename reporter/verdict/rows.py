@@ -214,6 +214,22 @@ def interrupted(cause: str, state: State | None) -> Report:
     )
 
 
+UNWRITTEN = "the verdict was "
+FORBIDDEN = "; writing it was forbidden: "
+
+
+def last_words(report: Report, error: str, *, forbidden: bool) -> str:
+    """Return what a reporter leaves in its termination message: a verdict that is not written."""
+    how = FORBIDDEN if forbidden else "; writing it failed: "
+    said = f"{report.status} {report.reason}: {report.message}"
+    return clean(f"{UNWRITTEN}{said}{how}{error}", MESSAGE_LIMIT)
+
+
+def unwritten(words: str) -> Report:
+    """N: the reporter has ended, and these are its last words."""
+    return _report(Row.INTERRUPTED, UNKNOWN, f"Reporter ended; {words}")
+
+
 def misfit(problem: str) -> Report:
     """M: the reporter's own settings do not fit."""
     return _report(Row.MISFIT, UNKNOWN, f"Invalid reporter settings: {problem}")

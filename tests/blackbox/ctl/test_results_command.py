@@ -211,7 +211,10 @@ items:
 - name: node2
   meta: {type: node}
   items:
-  - {name: gone, status: failed, meta: {file: errors/node2/error.json, type: verdict}, details: {error: gone}}
+  - name: gone
+    status: failed
+    meta: {file: errors/node2/error.json, type: verdict}
+    details: {error: gone}
 """
 
 

@@ -78,6 +78,15 @@ def test_a_job_that_the_reporter_never_saw(state, told):
     assert told == ("reporter-failed" not in codes)
 
 
+def test_the_last_words_of_a_reporter_without_rights():
+    """Its log is gone, or was not shown."""
+    words = rows.last_words(rows.result(GOOD), "no rights", forbidden=True)
+    ended = pod(terminated(0), phase="Succeeded", reporter=terminated(0, message=words))
+    found = {each.code: each for each in explain(job(), ended)}
+
+    assert (words,) == found["missing-rights"].evidence
+
+
 def test_the_last_word_of_a_reporter_needs_no_rights_any_more():
     """With a link its log is read after the verdict, too; old refusals are no news then."""
     made = job(rows.timeout(300))

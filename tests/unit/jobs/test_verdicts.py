@@ -109,9 +109,19 @@ def test_every_row_of_the_contract(advice, report, evidence, said):
 
 
 def test_the_table_has_no_other_advice():
-    assert set(finding.advice()) - {"after", "late", "looping", "failed"} == {
-        each[0] for each in VERDICTS
-    } - {""}
+    others = {"after", "late", "looping", "failed", "forbidden", "unwritten"}
+    assert set(finding.advice()) - others == {each[0] for each in VERDICTS} - {""}
+
+
+@pytest.mark.parametrize("forbidden", [True, False])
+def test_a_verdict_that_could_not_be_written_is_known(forbidden):
+    """As the reaper has read it: another run would end the same way."""
+    words = rows.last_words(rows.result(BAD), "no rights", forbidden=forbidden)
+    first, *_ = explain(job(rows.unwritten(words)))
+
+    assert "the verdict was False QuotaMissing: no quota; writing it" in first.what
+    assert forbidden == ("jobs/status: get, patch" in first.todo)
+    assert first.todo.endswith("need not run again.")
 
 
 def test_the_evidence_is_told_in_words():

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from reporter.common import log
-from reporter.errors import Conflict, Denied, Forbidden, Unavailable
+from reporter.errors import Conflict, Denied, Forbidden, KubeError, Unavailable
 from reporter.sidecar.metrics import Metrics
 from reporter.sidecar.telemetry import REPEAT, Telemetry
 from reporter.verdict.case import Observation
@@ -100,6 +100,33 @@ def test_a_refusal_names_what_to_look_at(listener: Listener, error: Forbidden, h
     assert hint in event["hint"]
     assert ("Role" in event["hint"]) == (type(error) is Forbidden)
     assert f'failures_total{{failure="{error.failure}"}} 1.0' in listener.page
+
+
+@pytest.mark.parametrize(
+    ("error", "how"),
+    [
+        (Forbidden("no"), "; writing it was forbidden: no"),
+        (Denied("no"), "; writing it failed: no"),
+        (Unavailable("away"), "; writing it failed: away"),
+        (None, "; writing it failed: no answer"),
+    ],
+)
+def test_a_verdict_that_cannot_be_written_is_left_behind(
+    listener: Listener, monkeypatch: pytest.MonkeyPatch, error: KubeError | None, how: str
+) -> None:
+    """In the termination message, until it is written after all."""
+    left = list[str]()
+    monkeypatch.setattr(log, "leave_message", left.append)
+    if error:
+        listener.telemetry.failed("job", error)
+    listener.telemetry.withheld(STATEMENT.report, {})
+    listener.telemetry.published(replace(STATEMENT, final=False), 0.0)
+
+    words = "the verdict was False AdapterExitedWithError: exited with code 1" + how
+    assert [words] == left
+    listener.telemetry.published(STATEMENT, 0.0)
+    listener.telemetry.published(STATEMENT, 0.0)
+    assert [words, ""] == left
 
 
 def test_a_conflict_is_no_warning(listener: Listener) -> None:
