@@ -11,6 +11,9 @@ from typing import Any
 from reporter.common.defaults import REPORTER
 from reporter.common.objects import Object, epoch, number, section, text
 
+MOST_LINES = 5
+"""So many of the last lines of a log are shown."""
+
 
 @cache
 def _table() -> dict[str, Any]:
@@ -86,6 +89,11 @@ def exit_words(code: int | None, reason: str, message: str) -> str:
     """Return in words how a run ended."""
     said = joined(reason, message)
     return f"exit code {code or 0}" + (f" ({said})" if said else "")
+
+
+def log_command(pod: str, namespace: str, container: str) -> str:
+    """Return the command that shows a container's log; without its name, of the usual one."""
+    return f"kubectl logs {pod} -n {namespace}" + (f" -c {container}" if container else "")
 
 
 def last_event(events: Sequence[Object], *reasons: str) -> str:
