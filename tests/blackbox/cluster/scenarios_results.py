@@ -174,10 +174,12 @@ RESULTS = [
     ),
     Scenario(
         "failure-with-exit-1",
-        f"sleep 1; {writes('failure', 'DiskFull', 'No space on /data')}; exit 1",
+        f"sleep 1; echo one file too many; {writes('failure', 'DiskFull', 'No space on /data')}; "
+        "exit 1",
         result(FALSE, "DiskFull", "No space on /data"),
         explain=(
             "problem: Available=False DiskFull: No space on /data (final)",
+            "- log: one file too many",
             "What to do: The adapter reported this itself: see its log, or ask its author.",
             "What to do: kubectl logs <pod> -n <namespace> -c adapter",
         ),
