@@ -18,6 +18,7 @@ from reporter.jobs.finding import (
     say,
 )
 from reporter.jobs.job import ENDED, JobView, Outcome, WrittenVerdict, newest_pod
+from reporter.jobs.reporter_log import unwritten
 from reporter.jobs.setting import MARGIN, Setup, find_setup
 from reporter.jobs.verdict_words import verdict_finding
 from reporter.run.names import RUN_LABEL, key_of
@@ -121,7 +122,8 @@ def _says(verdict: WrittenVerdict, found: Finding, pod: str) -> bool:
 def _doubts(verdict: WrittenVerdict, look: Look) -> Iterator[Finding]:
     """Yield when a verdict is not about the present."""
     pod, over = look.pod.name, not look.pods or look.pod.over or look.job.ended
-    if verdict.running and over and "pods" not in look.unread:
+    words = any(map(unwritten, look.pod.containers))
+    if verdict.running and over and not words and "pods" not in look.unread:
         yield say("reporter-gone", namespace=look.job.namespace)
     if verdict.pod and pod and verdict.pod != pod:
         yield say("earlier-attempt", old=verdict.pod, pod=pod)

@@ -207,7 +207,7 @@ def _reporter(it: PodView, container: Container, setup: Setup) -> Iterator[Findi
     line, said = refused(it.log), unwritten(container)
     if not it.judged and (line or FORBIDDEN in said):
         yield it.say("missing-rights", line, said if well else "")
-    elif not it.judged and well and (found := not_written(it.log)):
+    elif not it.judged and well and ((found := not_written(it.log)) or said):
         known = f"not-written/{text(found, 'failure')}"
         name, log = known if known in rows() else "not-written", it.log_of(container)
         yield it.say(name, words(found), said, who=who, log=log)

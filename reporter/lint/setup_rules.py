@@ -77,7 +77,7 @@ def settings_ignored(case: Case) -> Problems:
             )
 
 
-@_warning("unknown-setting", "a variable looks like a misspelt setting", partial=True)
+@_warning("unknown-setting", "a variable looks like a misspelt setting")
 def unknown_setting(case: Case) -> Problems:
     given = case.reporter.variables
     for name in given.keys() - case.world.settings:

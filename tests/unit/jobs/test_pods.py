@@ -78,13 +78,16 @@ def test_a_job_that_the_reporter_never_saw(state, told):
     assert told == ("reporter-failed" not in codes)
 
 
-def test_the_last_words_of_a_reporter_without_rights():
-    """Its log is gone, or was not shown."""
-    words = rows.last_words(rows.result(GOOD), "no rights", forbidden=True)
+@pytest.mark.parametrize(("forbidden", "code"), [(True, "missing-rights"), (False, "not-written")])
+def test_the_last_words_of_a_reporter(forbidden, code):
+    """Its log is gone, or was not shown; that nothing more is known would be wrong."""
+    words = rows.last_words(rows.result(GOOD), "no", forbidden=forbidden)
     ended = pod(terminated(0), phase="Succeeded", reporter=terminated(0, message=words))
-    found = {each.code: each for each in explain(job(), ended)}
+    for made in (job(), job(rows.running(Running(), None), final=False)):
+        found = {each.code: each for each in explain(made, ended)}
 
-    assert (words,) == found["missing-rights"].evidence
+        assert (words,) == found[code].evidence
+        assert "reporter-gone" not in found
 
 
 def test_the_last_word_of_a_reporter_needs_no_rights_any_more():
