@@ -99,13 +99,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         discard_output()
         return NOBODY_READS
-    except Exception:
+    except Exception as error:
+        if isinstance(error, OSError) and _output_fails():
+            from reporter.cli.output import tell
+
+            tell(f"cannot write the output: {error.strerror}")
+            return CANNOT_TELL
         # Python would end with 1, and that says that a run has failed.
         import traceback
 
         traceback.print_exc()
         return CANNOT_TELL
     return code
+
+
+def _output_fails() -> bool:
+    """Whether standard output cannot be written, on a full disk for example; then discard it."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        discard_output()
+        return True
+    return False
 
 
 def _run(words: Sequence[str]) -> int:

@@ -1,7 +1,6 @@
 // What is known of the run: its fields, its entries in the order of the plan, and what is new of them.
 
 import { Entry } from "./entry.js";
-import { ORDER } from "./words.js";
 
 export class Run {
   constructor(changed) {
@@ -17,6 +16,11 @@ export class Run {
   /** Whether every entry has been told. */
   get whole() {
     return this.entries.size >= this.fields.counts.entries;
+  }
+
+  /** The states of entries, what needs attention first. */
+  get states() {
+    return this.fields.display.states;
   }
 
   /** Take the run with some of its entries: what is new, or the next page of all. */
@@ -50,7 +54,7 @@ export class Run {
 
   #put(entry, told) {
     this.#count(told.name, entry.told?.result_counts, -1);
-    entry.take(told);
+    entry.take(told, this.states.indexOf(told.display.state));
     this.#count(told.name, told.result_counts, 1);
     this.news.entries.add(entry);
     this.news.fields = true;
@@ -60,13 +64,17 @@ export class Run {
 /** How many entries have which verdict. */
 export function verdicts(entries) {
   const found = new Map();
-  for (const { verdict } of entries) found.set(verdict, (found.get(verdict) ?? 0) + 1);
+  for (const { told: { result_status } } of entries) found.set(result_status, (found.get(result_status) ?? 0) + 1);
   return found;
 }
 
-/** How many entries are of which kind, and how many tests have failed. */
-export function tally(entries) {
-  const found = { ...Object.fromEntries(ORDER.map((kind) => [kind, 0])), failures: 0 };
-  for (const entry of entries) { found[entry.kind] += 1; found.failures += entry.failures; }
+/** How many entries are in which state, how many are waited for, and how many tests have failed. */
+export function tally(entries, states) {
+  const found = { ...Object.fromEntries(states.map((state) => [state, 0])), open: 0, failures: 0 };
+  for (const entry of entries) {
+    found[entry.told.display.state] += 1;
+    found.open += entry.open;
+    found.failures += entry.failures;
+  }
   return found;
 }

@@ -1,4 +1,4 @@
-"""Standard output whose reader leaves, as `| head` does: nothing is cut off without an error."""
+"""Standard output that takes no more, as of `| head`: nothing is cut off without an error."""
 
 import fcntl
 import os
@@ -74,3 +74,14 @@ def test_settings_that_nobody_reads_are_no_success(command, arguments, unbuffere
         said = process.communicate(timeout=BOUND)[1].decode()
 
     assert (NOBODY_READS, "") == (process.returncode, said)
+
+
+@pytest.mark.parametrize("arguments", [("completion", "bash"), ("jobs", "--help")])
+@pytest.mark.parametrize("unbuffered", ["", "1"], ids=["buffered", "unbuffered"])
+def test_a_disk_that_is_full(arguments, unbuffered):
+    with Path("/dev/full").open("wb") as full:
+        ctl = start("status-ctl", *arguments, unbuffered=unbuffered, stdout=full)
+        said = ctl.communicate(timeout=BOUND)[1].decode()
+
+    expected = "status-ctl: cannot write the output: No space left on device\n"
+    assert (4, expected) == (ctl.returncode, said)

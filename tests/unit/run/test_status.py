@@ -13,6 +13,7 @@ from reporter.run.record import Cause
 from reporter.run.state import LauncherState, LauncherTrouble, Phase, PodState, Step, Tar
 from reporter.run.status import entry_document
 from reporter.run.tar_upload import TarUpload, UploadState
+from reporter.run.view import EntryState
 from tests.tables import table
 from tests.unit.run.world import (
     E2E,
@@ -81,6 +82,14 @@ def test_the_first_sample_of_the_proposal():
         "upload": None,
         "launcher": None,
         "skipped": [],
+        "display": {
+            "state": "running",
+            "headline": "running",
+            "summary": "1 of 2 done (50%)",
+            "percent": 50,
+            "problems": [],
+            "states": list(EntryState),
+        },
     } == document
 
 
@@ -124,6 +133,7 @@ def test_an_entry_that_nobody_has_heard_of():
         "error": None,
         "progress": None,
         "pod": None,
+        "display": {"state": "running", "progress": "", "detail": ""},
     } == entry(snapshot())
 
 

@@ -36,8 +36,8 @@ def test_what_stands_is_told_once_for_all_nodes() -> None:
 @pytest.mark.parametrize(
     ("reason", "phase", "state", "code"),
     [
-        ("ErrImagePull", "Pending", "pulling", 1),
-        ("ImagePullBackOff", "Pending", "pulling", 1),
+        ("ErrImagePull", "Pending", "waiting", 1),
+        ("ImagePullBackOff", "Pending", "waiting", 1),
         ("CreateContainerConfigError", "Pending", "waiting", 1),
         ("InitContainerFailed", "Pending", "waiting", 1),
         ("Unschedulable", "Pending", "waiting", None),
@@ -55,6 +55,6 @@ def test_an_entry_whose_plugin_has_not_begun(
     run = {"status": "running", "plugins": [{"name": "p", "status": "running", "pod": pod}]}
     (row,) = rows(run)
 
-    assert state == row.state
+    assert state == row.status
     assert code == Goal(goal, fail_fast=True).verdict(run)
     assert Goal(goal).verdict(run) is None
