@@ -315,14 +315,6 @@ def link_event(event: str, facts: Mapping[str, Any], **fields: Any) -> None:
     getattr(get(**fields), level)(sentence, **facts)
 
 
-def leave_message(text: str, path: str = "/dev/termination-log") -> None:
-    """Have the container's status say this at its end, in place of the end of its log."""
-    # Only where there is such a file already: outside of a container there is none.
-    with contextlib.suppress(OSError), open(path, "r+") as file:  # noqa: PTH123
-        file.truncate()
-        file.write(text)
-
-
 @contextlib.contextmanager
 def capture() -> Iterator[list[dict[str, Any]]]:
     """Collect events as dicts instead of writing them; for tests.

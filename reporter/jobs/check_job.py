@@ -23,7 +23,7 @@ from reporter.jobs.setting import MARGIN, Setup, find_setup
 from reporter.jobs.verdict_words import verdict_finding
 from reporter.run.names import RUN_LABEL, key_of
 from reporter.run.plan import GLOBAL
-from reporter.verdict.pod import find_adapter
+from reporter.verdict.pod import find_adapter, read_container
 from reporter.verdict.rows import Row
 
 LAST: Final = 5
@@ -122,7 +122,8 @@ def _says(verdict: WrittenVerdict, found: Finding, pod: str) -> bool:
 def _doubts(verdict: WrittenVerdict, look: Look) -> Iterator[Finding]:
     """Yield when a verdict is not about the present."""
     pod, over = look.pod.name, not look.pods or look.pod.over or look.job.ended
-    words = any(map(unwritten, look.pod.containers))
+    setup = look.pod.setup
+    words = unwritten(read_container(look.pod.pod, setup.name)) if setup else ""
     if verdict.running and over and not words and "pods" not in look.unread:
         yield say("reporter-gone", namespace=look.job.namespace)
     if verdict.pod and pod and verdict.pod != pod:

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from reporter.common.objects import json_object, text
 from reporter.errors import Denied, Forbidden
-from reporter.verdict.facts import Container, Terminated
+from reporter.verdict.facts import Container, Running, Terminated
 from reporter.verdict.rows import UNWRITTEN
 
 _REFUSED: Final = re.compile(r"\bforbidden\b", re.IGNORECASE)
@@ -52,7 +52,7 @@ def link_trouble(log: str) -> str:
 
 def unwritten(container: Container) -> str:
     """Return the verdict that a reporter could not write, as it was left at its end, and why."""
-    runs = (container.state, container.last)
+    runs = () if isinstance(container.state, Running) else (container.state, container.last)
     said = (run.message for run in runs if isinstance(run, Terminated))
     return next((each for each in said if each.startswith(UNWRITTEN)), "")
 

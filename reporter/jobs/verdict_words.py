@@ -8,7 +8,7 @@ from reporter.common.text import clean
 from reporter.jobs.check_pod import IDLE, TROUBLES
 from reporter.jobs.finding import Finding, Weight, advice, exit_words, joined
 from reporter.jobs.job import WrittenVerdict
-from reporter.verdict.rows import FORBIDDEN, UNWRITTEN, Row
+from reporter.verdict.rows import FORBIDDEN, TRUE, UNWRITTEN, Row
 
 
 def verdict_finding(
@@ -31,6 +31,7 @@ def verdict_finding(
         todo = advice()["contradicted"]
     elif row == Row.INTERRUPTED and UNWRITTEN in verdict.message:
         todo = advice()["forbidden" if FORBIDDEN in verdict.message else "unwritten"]
+        todo += advice()["passed"] if f"{UNWRITTEN}{TRUE} " in verdict.message else ""
     if verdict.after:
         weight = Weight.WARNING
         todo = advice()["after"]

@@ -221,8 +221,9 @@ FORBIDDEN = "; writing it was forbidden: "
 def last_words(report: Report, error: str, *, forbidden: bool) -> str:
     """Return what a reporter leaves in its termination message: a verdict that is not written."""
     how = FORBIDDEN if forbidden else "; writing it failed: "
-    said = f"{report.status} {report.reason}: {report.message}"
-    return clean(f"{UNWRITTEN}{said}{how}{error}", MESSAGE_LIMIT)
+    # It all fits into a condition, with what `unwritten` and `of_index` put before it.
+    said = clean(f"{report.status} {report.reason}: {report.message}", 640)
+    return f"{UNWRITTEN}{said}{how}{clean(error, 256)}"
 
 
 def unwritten(words: str) -> Report:

@@ -371,14 +371,3 @@ def test_events_can_be_captured_as_dicts(written):
     ]
     assert expected == events
     assert ["After"] == [json.loads(line)["message"] for line in lines()]
-
-
-def test_a_message_for_the_status_of_the_container(tmp_path):
-    """The kubelet makes the file; where there is none nobody would read it."""
-    path = tmp_path / "termination-log"
-    log.leave_message("nobody", str(path))
-    assert not path.exists()
-    path.touch()
-    for words in ("a long one", "short"):
-        log.leave_message(words, str(path))
-        assert words == path.read_text()

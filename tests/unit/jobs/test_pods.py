@@ -90,6 +90,26 @@ def test_the_last_words_of_a_reporter(forbidden, code):
         assert "reporter-gone" not in found
 
 
+def test_the_last_words_of_a_process_that_was_restarted():
+    """The one that runs may have got the rights; its log tells what it still lacks."""
+    words = rows.last_words(rows.result(GOOD), "no", forbidden=True)
+    made = job(rows.running(Running(), None), final=False)
+    shown = pod(running(), reporter=running())
+    shown["status"]["initContainerStatuses"][0] |= {"lastState": terminated(137, message=words)}
+    log = logged("Condition written", level="info")
+
+    assert ["verdict"] == [each.code for each in explain(made, shown, log=log)]
+
+
+def test_only_the_reporter_leaves_last_words():
+    """An adapter may say whatever it likes."""
+    made = job(rows.running(Running(), None), final=False)
+    adapter = terminated(1, message="the verdict was bad; writing it was forbidden: no")
+    found = explain(made, pod(adapter, phase="Failed", reporter=terminated(137)))
+
+    assert "reporter-gone" in {each.code for each in found}
+
+
 def test_the_last_word_of_a_reporter_needs_no_rights_any_more():
     """With a link its log is read after the verdict, too; old refusals are no news then."""
     made = job(rows.timeout(300))

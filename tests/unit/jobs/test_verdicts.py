@@ -10,7 +10,15 @@ from reporter.jobs.finding import Weight
 from reporter.jobs.job import JobView
 from reporter.verdict import rows
 from reporter.verdict.evidence import shown_container
-from reporter.verdict.facts import Container, FileInvalid, Progress, Running, Terminated, Waiting
+from reporter.verdict.facts import (
+    Container,
+    FileInvalid,
+    Progress,
+    ResultPayload,
+    Running,
+    Terminated,
+    Waiting,
+)
 from tests.fakekube import terminated, waiting
 from tests.unit.jobs.world import (
     BAD,
@@ -114,19 +122,38 @@ def test_every_row_of_the_contract(advice, report, evidence, said):
 
 
 def test_the_table_has_no_other_advice():
-    others = {"after", "late", "looping", "failed", "forbidden", "unwritten"}
+    others = {"after", "late", "looping", "failed", "forbidden", "unwritten", "passed"}
     assert set(finding.advice()) - others == {each[0] for each in VERDICTS} - {""}
 
 
 @pytest.mark.parametrize("forbidden", [True, False])
 def test_a_verdict_that_could_not_be_written_is_known(forbidden):
-    """As the reaper has read it: another run would end the same way."""
-    words = rows.last_words(rows.result(BAD), "no rights", forbidden=forbidden)
-    first, *_ = explain(job(rows.unwritten(words)))
+    """As the reaper has read it; only after a success is another run of no use."""
+    for report, passed in (
+        (rows.result(BAD), False),
+        (rows.timeout(300), False),
+        (rows.interrupted("Pod was deleted", None), False),
+        (rows.result(GOOD), True),
+    ):
+        words = rows.last_words(report, "no rights", forbidden=forbidden)
+        first, *_ = explain(job(rows.unwritten(words)))
 
-    assert "the verdict was False QuotaMissing: no quota; writing it" in first.what
-    assert forbidden == ("jobs/status: get, patch" in first.todo)
-    assert first.todo.endswith("need not run again.")
+        said = f"the verdict was {report.status} {report.reason}: {report.message}; writing it"
+        assert said in first.what
+        assert forbidden == ("jobs/status: get, patch" in first.todo)
+        assert passed == ("need not run again" in first.todo)
+
+
+def test_a_long_message_hides_no_missing_right():
+    """Of an adapter, and of the API server; the Job has several completions."""
+    long = rows.result(ResultPayload(True, "R" * 128, "m" * 1024))
+    words = rows.last_words(long, f"jobs.batch is forbidden: {'x' * 1024}", forbidden=True)
+    written = rows.of_index(rows.unwritten(words), 100_000, completions=100_001)
+    first, *_ = explain(job(written))
+
+    assert words in written.message
+    assert "; writing it was forbidden: jobs.batch is forbidden: " in first.what
+    assert "jobs/status: get, patch" in first.todo
 
 
 def test_the_evidence_is_told_in_words():
