@@ -179,11 +179,9 @@ def _case(test: Test) -> Case:
     group, name, message, reason = ".".join(test.path), test.name, test.status, ""
     if text(test.meta, "type") == VERDICT:
         # Its name is its reason, and another reason is no other test case.
-        group = name = test.path[0]
-        _, node, *_, file = (text(test.meta, "file") or f"/{GLOBAL}/").split("/")
-        if node != GLOBAL:
-            name += f"/{node}"
-        reason = "" if test.name == file else test.name
+        group, file = test.path[0], text(test.meta, "file").split("/")
+        name = "/".join([group, *(node for node in file[1:2] if node != GLOBAL)])
+        reason = "" if test.name == file[-1] else test.name
         message = ": ".join(filter(None, dict.fromkeys((reason, test.said)))) or test.status
     if test.status == "passed":
         return Case(group, name, reason=reason)

@@ -239,6 +239,19 @@ def test_a_verdict_as_junit(tmp_path: Path, words, reason, status, message) -> N
     assert other is None if words else "gone" == other.find("failure").get("message")
 
 
+@pytest.mark.parametrize("meta", ["type: verdict", "type: verdict, file: a", "file: ['x']"])
+def test_a_verdict_that_nobody_knows_as_junit(results: Path, meta: str) -> None:
+    """A tarball from elsewhere: what its results lack costs no other plugin its own."""
+    folder = results / "plugins" / "other"
+    folder.mkdir()
+    item = f"- {{name: Missing, status: failed, meta: {{{meta}}}}}"
+    (folder / "sonobuoy_results.yaml").write_text(f"name: other\nitems:\n{item}\n")
+    code, out, err = call(str(results), "-o", "junit")
+    suites = {each.get("name") for each in ElementTree.fromstring(out)}
+
+    assert (1, "", {"unit", "logs", "mine", "other"}) == (code, err, suites)
+
+
 @pytest.mark.parametrize(
     ("text", "words", "said"),
     [
