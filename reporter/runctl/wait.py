@@ -4,7 +4,7 @@ import argparse
 import math
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Final
@@ -33,6 +33,8 @@ NO_RUN: Final = 60.0
 """Seconds for a run to appear that nobody has named, where no --timeout says how long."""
 STANDS: Final = 3.0
 """Seconds after which what a Pod waits for is no mere step of a start."""
+STUCK: Final = 60.0
+"""Seconds after which --fail-fast takes trouble with an image or a configuration for a failure."""
 _BAR: Final = 24
 _SMALL: Final = 500  # entries that are asked for each time, to say what their Pods wait for
 _WHOLE_TRIES: Final = 5  # for the entries of a run whose summary has said how it ended
@@ -65,13 +67,16 @@ class Goal:
     fail_fast: bool = False
     delivery_only: bool = False
 
-    def verdict(self, document: Document) -> int | None:
-        """Return the exit code once there is one. Raises CannotTell where no entry is meant."""
+    def verdict(self, document: Document, stuck: Collection[str] = ()) -> int | None:
+        """Return the exit code once there is one. Raises CannotTell where no entry is meant.
+
+        `stuck` are the entries that have not started for so long that they count as failed.
+        """
         if self.what == END:
-            fine = good(document, delivery_only=self.delivery_only)
+            fine = good(document, delivery_only=self.delivery_only) and not stuck
             if over(document) or (self.fail_fast and not fine):
                 return GOOD if fine else FAILED
-            return FAILED if self.fail_fast and any(row.stuck for row in rows(document)) else None
+            return None
         wanted = [
             row
             for row in rows(document)
@@ -80,7 +85,7 @@ class Goal:
         if not wanted:
             raise CannotTell(f"the run has no entry {self.what!r}")
         fine = all(not row.bad if self.delivery_only else row.passed for row in wanted)
-        if self.fail_fast and (not fine or any(row.stuck for row in wanted)):
+        if self.fail_fast and (not fine or any(row.key in stuck for row in wanted)):
             return FAILED
         decided = all(row.decided for row in wanted)
         # The verdict on a report is known a moment after it is in.
@@ -93,22 +98,26 @@ class Goal:
 class HeldUp:
     """What Pods wait for. Hears each document of a run; `see` returns what is worth a line now.
 
-    Of many nodes with the same trouble in one plugin the first is named.
+    Of many nodes with the same trouble in one plugin the first is named. `stuck` are the entries
+    that waiting seldom helps and has not helped.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._since: dict[str, float] = {}
+        self._since: dict[tuple[str, bool], float] = {}
+        self.stuck = set[str]()
         self._told: set[tuple[str, str]] = set()
 
     def see(self, document: Document) -> list[str]:
         """Return the new lines."""
         now, found = self._clock(), [row for row in rows(document) if row.held_up]
-        self._since = {each.key: self._since.get(each.key, now) for each in found}
+        kept = ((each.key, each.stuck) for each in found)
+        self._since = {each: self._since.get(each, now) for each in kept}
+        self.stuck = {key for (key, bad), at in self._since.items() if bad and now >= at + STUCK}
         lines = []
         for each in found:
             what = each.plugin, each.held_up
-            if now >= self._since[each.key] + STANDS and what not in self._told:
+            if now >= self._since[each.key, each.stuck] + STANDS and what not in self._told:
                 self._told.add(what)
                 lines.append(f"{each.key}: {each.pod}")
         return lines
@@ -209,7 +218,7 @@ def wait(
 
     `appears` is how many seconds a run may take to appear.
     """
-    looks = Looks(chosen, deadline, entries=goal.what != END or goal.fail_fast, say=bar.say)
+    looks = Looks(chosen, deadline, entries=goal.what != END, say=bar.say)
     held, last = HeldUp(deadline.clock), Look(ReadOutcome.UNREACHABLE)
     for look in looks:
         if look.document is None:
@@ -222,7 +231,7 @@ def wait(
             bar.say(line)
         looks.entries = looks.entries or counts(look.document)["entries"] <= _SMALL
         bar.draw(look.document)
-        code = goal.verdict(look.document)
+        code = goal.verdict(look.document, held.stuck)
         if code is not None and "plugins" in look.document:
             return code, look
         if code is not None and (end := _with_entries(looks, goal, code, look)) is not None:

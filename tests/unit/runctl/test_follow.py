@@ -34,27 +34,45 @@ def test_what_stands_is_told_once_for_all_nodes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reason", "phase", "state", "code"),
+    ("reason", "phase", "state", "stuck"),
     [
-        ("ErrImagePull", "Pending", "waiting", 1),
-        ("ImagePullBackOff", "Pending", "waiting", 1),
-        ("CreateContainerConfigError", "Pending", "waiting", 1),
-        ("InitContainerFailed", "Pending", "waiting", 1),
-        ("Unschedulable", "Pending", "waiting", None),
-        ("FailedCreate", "", "waiting", None),
-        ("NodeNotReady", "Running", "running", None),
-        ("", "Pending", "running", None),
+        ("ErrImagePull", "Pending", "waiting", True),
+        ("ImagePullBackOff", "Pending", "waiting", True),
+        ("CreateContainerConfigError", "Pending", "waiting", True),
+        ("InitContainerFailed", "Pending", "waiting", True),
+        ("Unschedulable", "Pending", "waiting", False),
+        ("FailedCreate", "", "waiting", False),
+        ("NodeNotReady", "Running", "running", False),
+        ("", "Pending", "running", False),
     ],
 )
-@pytest.mark.parametrize("goal", ["end", "p"])
+@pytest.mark.parametrize("goal", ["end", "p", "p/n1"])
 def test_an_entry_whose_plugin_has_not_begun(
-    reason: str, phase: str, state: str, code: int | None, goal: str
+    reason: str, phase: str, state: str, stuck: bool, goal: str
 ) -> None:
-    """It is not running, and --fail-fast does not wait for what waiting does not help."""
+    """It is not running, and --fail-fast waits a minute for what may still come."""
+    now = 0.0
+    held = HeldUp(lambda: now)
     pod = {"phase": phase, "reason": reason}
-    run = {"status": "running", "plugins": [{"name": "p", "status": "running", "pod": pod}]}
+    entry = {"name": "p", "node": "n1", "status": "running", "pod": pod}
+    run = {"status": "running", "plugins": [entry]}
     (row,) = rows(run)
-
     assert state == row.status
-    assert code == Goal(goal, fail_fast=True).verdict(run)
-    assert Goal(goal).verdict(run) is None
+
+    for now, ends in ((0.0, False), (59.9, False), (60.0, stuck)):
+        held.see(run)
+        code = Goal(goal, fail_fast=True).verdict(run, held.stuck)
+        assert (1 if ends else None) == code
+        assert Goal(goal).verdict(run, held.stuck) is None
+
+
+def test_what_an_entry_waits_for_changes() -> None:
+    """The minute begins with the trouble, and only the entries that are meant count."""
+    now = 0.0
+    held = HeldUp(lambda: now)
+    for now, reason in ((0.0, "Unschedulable"), (50.0, "ErrImagePull"), (70.0, "ImagePullBackOff")):
+        held.see(document(n1=reason))
+    assert set() == held.stuck
+    now = 110.0
+    held.see(document(n1="ErrImagePull", n2="ErrImagePull"))
+    assert {"p/n1"} == held.stuck
