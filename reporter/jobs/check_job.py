@@ -39,8 +39,6 @@ _OF_THE_CHECK: Final = {
     Row.CRASH_LOOPING,
 }
 """Rows of failures of the adapter itself; an older reporter writes none."""
-_STUCK: Final = {**TROUBLES, Row.CRASH_LOOPING: "crash-loop"}
-"""What waiting does not help: rows of the contract, and codes of what is found in a Pod."""
 _NO_CAUSE: Final = frozenset({"deadline", "stuck-terminating", "oom-killed", "link", "kept-alive"})
 """What keeps no reporter from writing."""
 
@@ -98,13 +96,6 @@ def findings(look: Look) -> list[Finding]:
         where = {"pod": pod.name, "namespace": job.namespace}
         said.append(say("no-condition", **where, reporter=setup.name))
     return said + [say("unread", what=what, why=why) for what, why in look.unread.items()]
-
-
-def stuck(look: Look) -> str:
-    """Return what waiting does not help: image, configuration, crash loop. Empty without one."""
-    said = [str(each) for each in look.job.verdicts if each.row in _STUCK]
-    said += [each.what for each in check_pod(look.pod) if each.code in _STUCK.values()]
-    return next(iter(said), "")
 
 
 def _last_lines(look: Look) -> list[str]:

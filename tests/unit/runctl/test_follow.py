@@ -59,7 +59,8 @@ def test_an_entry_whose_plugin_has_not_begun(
     (row,) = rows(run)
     assert state == row.status
 
-    for now, ends in ((0.0, False), (59.9, False), (60.0, stuck)):
+    for at, ends in ((0.0, False), (59.9, False), (60.0, stuck)):
+        now = at
         held.see(run)
         code = Goal(goal, fail_fast=True).verdict(run, held.stuck)
         assert (1 if ends else None) == code
@@ -70,7 +71,8 @@ def test_what_an_entry_waits_for_changes() -> None:
     """The minute begins with the trouble, and only the entries that are meant count."""
     now = 0.0
     held = HeldUp(lambda: now)
-    for now, reason in ((0.0, "Unschedulable"), (50.0, "ErrImagePull"), (70.0, "ImagePullBackOff")):
+    for at, reason in ((0.0, "Unschedulable"), (50.0, "ErrImagePull"), (70.0, "ImagePullBackOff")):
+        now = at
         held.see(document(n1=reason))
     assert set() == held.stuck
     now = 110.0
