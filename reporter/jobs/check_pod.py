@@ -7,7 +7,6 @@ from typing import Final
 from reporter.common.objects import Object, View, items, moment, section, text
 from reporter.common.text import clean, last_lines
 from reporter.jobs.finding import (
-    MOST_LINES,
     Finding,
     exit_words,
     joined,
@@ -252,8 +251,8 @@ def _pull_failure(events: Sequence[Object], known: str) -> str:
 
 
 def _ended(run: Terminated) -> str:
-    said = "\n".join(last_lines(run.message, MOST_LINES, _SAID))
-    return exit_words(run.exit_code, run.reason, said)
+    said = last_lines(run.message, 1, _SAID)  # of what may be the end of the log
+    return exit_words(run.exit_code, run.reason, "".join(said))
 
 
 def _said(shown: Object) -> str:

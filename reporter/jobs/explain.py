@@ -4,7 +4,7 @@ import argparse
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from reporter.cli.exits import GOOD, CannotTell
 from reporter.cli.table import paint, wants_colour
 from reporter.common.objects import Object, View, section
 from reporter.common.text import clean
-from reporter.errors import Forbidden, KubeError, NotFound
+from reporter.errors import InvalidRequest, KubeError, NotFound
 from reporter.jobs.check_job import Look, findings, findings_of_runs, last_runs
 from reporter.jobs.finding import Finding, Weight
 from reporter.jobs.job import JobView, Outcome, newest_pod, pods_selector
@@ -38,7 +38,8 @@ exit codes:
 API_VERSION = "v1"
 MOST_PODS = 50
 MOST_EVENTS = 500
-_END_OF_LOG = {"tailLines": "100", "limitBytes": "65536"}
+_END_OF_LOG = {"tailLines": "100"}  # with limitBytes it would be the beginning of its end
+_MOST_OF_LOG = 65536  # bytes
 _NO_LOG = "unable to retrieve container logs"  # as the kubelet answers for one that is gone
 _CRON_JOBS = ("cronjob", "cronjobs", "cj", "cronjob.batch", "cronjobs.batch")
 _WEIGHTS = {Weight.PROBLEM: "31", Weight.WARNING: "33", Weight.INFO: "32"}
@@ -174,24 +175,24 @@ def _look(api: "KubeApi", namespace: str, job: JobView) -> Look:
             ).items
 
     def log_of(container: str, query: Mapping[str, str] = _END_OF_LOG) -> str:
-        found = api.read_log(namespace, View(newest).name, container, query, timeout=TIMEOUT)
-        return b"".join(found).decode(errors="replace")
+        found = b""
+        for piece in api.read_log(namespace, View(newest).name, container, query, timeout=TIMEOUT):
+            found = (found + piece)[-_MOST_OF_LOG:]
+        return found.decode(errors="replace")
 
     if container := _to_hear(newest, job):
         with reading("reporter's log"):
             log = log_of(container)
     printed = ""
     if adapter := _adapter_to_hear(newest, job):
-        waits = isinstance(adapter.state, Waiting)
-        ended = adapter.last if waits else adapter.state
+        # One that is run again has said nothing yet of what the verdict is about.
+        again = adapter.last is not None and not isinstance(adapter.state, Terminated)
+        ended = adapter.last if again else adapter.state
         printed = ended.message if isinstance(ended, Terminated) else ""
-        try:
-            found = log_of(adapter.name, _END_OF_LOG | ({"previous": "true"} if waits else {}))
+        # Where it has gone with its container, that one's status is what is left.
+        with reading("adapter's log"), suppress(NotFound, InvalidRequest):
+            found = log_of(adapter.name, _END_OF_LOG | ({"previous": "true"} if again else {}))
             printed = printed if found.startswith(_NO_LOG) else found
-        except Forbidden as error:
-            unread["adapter's log"] = str(error)
-        except KubeError:
-            pass  # it has gone with its container, whose status is what is left
     return Look(job, pods, time.time(), events, log, unread, printed)
 
 

@@ -8,7 +8,7 @@ import yaml
 from tests import verdicts
 from tests.blackbox.ctl.cluster import kubeconfig
 from tests.blackbox.ctl.scripted import Home, interrupted
-from tests.fakekube import Answer, FakeKube, Rule, make_job, make_pod, terminated, waiting
+from tests.fakekube import Answer, FakeKube, Rule, make_job, make_pod, running, terminated, waiting
 from tests.verdicts import with_verdicts
 
 JOB_UID = make_job()["metadata"]["uid"]
@@ -218,10 +218,23 @@ class TestExplain:
 
         assert (0, "", said) == (code, err, shown)
 
-    def test_an_adapter_that_keeps_failing(self, at_home: Home, fake: FakeKube) -> None:
-        """Its last run tells why."""
+    def test_an_adapter_that_prints_long_lines(self, at_home: Home, fake: FakeKube) -> None:
+        """JSON, say; the last line is what people look for."""
+        fake.create_job(with_verdicts(verdicts.result(False, "QuotaMissing")))
+        fake.create_pod(pod := make_pod(make_job(), adapter_state=terminated(1)))
+        printed = b"".join(b"%03d %s\n" % (at, b"x" * 5000) for at in range(99)) + b"no quota\n"
+        fake.store.logs["default", pod["metadata"]["name"], "adapter"] = printed
+        out = at_home.run("explain", "validate")[1]
+
+        assert ["no quota"] == [
+            each.partition("- log: ")[2] for each in out.splitlines() if "- log: " in each
+        ]
+
+    @pytest.mark.parametrize("state", [waiting("CrashLoopBackOff"), running()])
+    def test_an_adapter_that_is_run_again(self, at_home: Home, fake: FakeKube, state) -> None:
+        """The run that the verdict is about tells why."""
         fake.create_job(with_verdicts(verdicts.TIMEOUT))
-        states = {"adapter_state": waiting("CrashLoopBackOff"), "last_state": terminated(1)}
+        states = {"adapter_state": state, "last_state": terminated(1)}
         fake.create_pod(make_pod(make_job(), restarts=3, **states))
         fake.fail(Answer(body=b"no quota\n"), path="/log", times=None)
 
@@ -229,10 +242,14 @@ class TestExplain:
         (asked,) = fake.requests("GET", "/log")
         assert ("adapter", "true") == (asked.query["container"], asked.query["previous"])
 
-    def test_the_log_of_the_adapter_is_refused(self, at_home: Home, fake: FakeKube) -> None:
+    @pytest.mark.parametrize("status", [403, 500, 502])
+    def test_the_log_of_the_adapter_cannot_be_read(
+        self, at_home: Home, fake: FakeKube, status: int
+    ) -> None:
+        """Not allowed, or the node does not answer."""
         fake.create_job(with_verdicts(verdicts.TIMEOUT))
         fake.create_pod(make_pod(make_job()))
-        fake.fail(Answer(403), path="/log", times=None)
+        fake.fail(Answer(status), path="/log", times=None)
 
         assert "The adapter's log could not be read: " in at_home.run("explain", "validate")[1]
 
