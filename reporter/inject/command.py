@@ -214,6 +214,14 @@ def _wishes(options: argparse.Namespace) -> Wishes:
     )
 
 
+def variables() -> frozenset[str]:
+    """Return the names of all variables that the reporter reads, its link's among them."""
+    from reporter.link.config import NAMES
+    from reporter.sidecar.settings import Settings
+
+    return NAMES | {name.upper() for name in Settings.model_fields}
+
+
 def _environment(options: argparse.Namespace) -> dict[str, str]:
     """Read --env by the rules of the settings: what they would refuse is wrong usage."""
     given = {}
@@ -235,7 +243,7 @@ def _environment(options: argparse.Namespace) -> dict[str, str]:
         problems = tuple(str(error).splitlines())
     if problems:
         options.error(f"--env: {'; '.join(problems)}")
-    for name in sorted(given.keys() - {field.upper() for field in Settings.model_fields}):
+    for name in sorted(given.keys() - variables()):
         tell(f"--env {name}: not a setting of the reporter; it gets the variable anyway")
     for name in [name for name, value in given.items() if is_service_link(name, value)]:
         tell(f"--env {service_link_ignored(name, given.pop(name))}")

@@ -13,9 +13,9 @@ from reporter.cli.exits import FAILED, GOOD, reading_input
 from reporter.cli.output import tell
 from reporter.cli.table import paint, wants_colour
 from reporter.common.objects import Object, section, text
+from reporter.inject.command import variables
 from reporter.inject.files import add_files
 from reporter.inject.rights import EVENTS, NEEDED, WATCH, Right
-from reporter.link.config import VARIABLES
 from reporter.lint.case import Finding, Severity, World
 from reporter.lint.jobs import Job, read_jobs
 from reporter.lint.reports import as_data, as_sarif, lines
@@ -85,7 +85,7 @@ def run(options: argparse.Namespace) -> int:
     found, checked = _lint(files, options)
     _put(found, checked, options)
     errors = sum(each.rule.severity is Severity.ERROR for each in found)
-    if options.output == "text":
+    if options.output == "text" or not checked:
         tell(_summary(sum(bool(job.reporters) for _, job in checked), errors, len(found) - errors))
     return FAILED if errors or (options.strict and (found or not checked)) else GOOD
 
@@ -109,9 +109,7 @@ def _lint(
     ]
     everyone = [job for each in jobs for _, job in each]
     denied = dict(_denied(everyone, options)) if options.cluster else {}
-    settings = {name.upper() for name in Settings.model_fields}
-    settings |= {name + ending for name in VARIABLES.values() for ending in ("", "_FILE")}
-    world = World(Settings.complaints, Rights(objects), denied, frozenset(settings))
+    world = World(Settings.complaints, Rights(objects), denied, variables())
     found, checked = list[Finding](), list[tuple[str, Job]]()
     for file, own in zip(files, jobs, strict=True):
         if UNREADABLE.id not in options.ignore:

@@ -80,12 +80,11 @@ def settings_ignored(case: Case) -> Problems:
 @_warning("unknown-setting", "a variable looks like a misspelt setting")
 def unknown_setting(case: Case) -> Problems:
     given = case.reporter.variables
-    for name in given.keys() - case.world.settings:
-        # A setting that is there is not what was meant: POD_NAMESPACE is no misspelt JOB_NAMESPACE.
-        likely = get_close_matches(
-            name.upper(), sorted(case.world.settings - given.keys()), 1, 0.75
-        )
-        if likely:
+    # A setting that is there is not what was meant: POD_NAMESPACE is no misspelt JOB_NAMESPACE.
+    missing = sorted(case.world.settings - given.keys())
+    for name in sorted(given.keys() - case.world.settings):
+        likely = get_close_matches(name.upper(), missing, 1, 0.75)
+        if likely and not name.startswith("SSL_"):  # OpenSSL's
             yield (
                 given[name][0],
                 f"{name} is not a setting of the reporter.",

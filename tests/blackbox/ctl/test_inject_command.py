@@ -191,7 +191,16 @@ def test_variables_that_are_no_settings():
     link = "METRICS_PORT=tcp://10.0.0.1:9090"
 
     code, out, report = ctl(
-        "inject", "-f", "-", "--env", "MAX_WAIT_TIME=60", "--env", link, data=JOB
+        "inject",
+        "-f",
+        "-",
+        "--env",
+        "MAX_WAIT_TIME=60",
+        "--env",
+        link,
+        "--env",
+        "RESULT_TYPE=a",
+        data=JOB,
     )
 
     reporter = yaml.safe_load(out)["spec"]["template"]["spec"]["initContainers"][0]
@@ -199,6 +208,7 @@ def test_variables_that_are_no_settings():
     assert (0, "60", False) == (code, given["MAX_WAIT_TIME"], "METRICS_PORT" in given)
     assert "ports" not in reporter
     assert "--env MAX_WAIT_TIME: not a setting of the reporter" in report
+    assert "--env RESULT_TYPE: " not in report
     assert "--env METRICS_PORT='tcp://10.0.0.1:9090': set by Kubernetes for a Service" in report
 
 

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from reporter.inject.command import variables
 from reporter.lint.case import Finding, World
 from reporter.lint.jobs import read_jobs
 from reporter.lint.rights import Rights
 from reporter.lint.rules import findings
 from reporter.sidecar.settings import Settings
 
-SETTINGS = frozenset(name.upper() for name in Settings.model_fields)
 Change = Callable[[dict[str, Any]], Any]
 
 
@@ -131,7 +131,7 @@ def lint(
     kinds: dict[str, list[Any]] = {}
     for each in objects:
         kinds.setdefault(each["kind"], []).append(each)
-    return findings(read, World(Settings.complaints, Rights(kinds), denied or {}, SETTINGS))
+    return findings(read, World(Settings.complaints, Rights(kinds), denied or {}, variables()))
 
 
 def ids(found: list[Finding]) -> list[str]:
