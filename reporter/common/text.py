@@ -55,12 +55,13 @@ def clean_pieces(pieces: Iterable[str], limit_bytes: int, default: str = "") -> 
 
 
 def last_lines(printed: str, most: int, room: int) -> list[str]:
-    """Return the last lines that a process has printed; of a Python traceback only the last.
+    """Return the last lines that a process has printed, cleaned; of a Python traceback one.
 
-    At most so many lines, and where they take more than `room` characters, fewer. The beginning of
-    what is given may be cut.
+    At most so many lines, and where they take more than `room` bytes, fewer. The beginning of what
+    is given may be cut.
     """
-    lines = [line for line in _FRAMES.sub("", printed).splitlines() if line.strip()][-most:]
+    lines = [clean(line, room) for line in _FRAMES.sub("", printed).splitlines()]
+    lines = [*filter(None, lines)][-most:]
     while len(lines) > 1 and sum(map(len, lines)) > room:
         del lines[0]
     return lines

@@ -6,29 +6,20 @@ from functools import cached_property
 from typing import Final
 
 from reporter.common.objects import Object, View, number, section, text
-from reporter.common.text import clean, go_duration, last_lines
+from reporter.common.text import go_duration, last_lines
 from reporter.jobs.check_pod import TROUBLES, PodView, check_pod
-from reporter.jobs.finding import (
-    MOST_LINES,
-    Finding,
-    Weight,
-    failures,
-    last_event,
-    log_command,
-    say,
-)
+from reporter.jobs.finding import Finding, Weight, failures, last_event, log_command, say
 from reporter.jobs.job import ENDED, JobView, Outcome, WrittenVerdict, newest_pod
-from reporter.jobs.reporter_log import unwritten
 from reporter.jobs.setting import MARGIN, Setup, find_setup
 from reporter.jobs.verdict_words import verdict_finding
 from reporter.run.names import RUN_LABEL, key_of
 from reporter.run.plan import GLOBAL
 from reporter.verdict.pod import find_adapter, read_container
-from reporter.verdict.rows import Row
+from reporter.verdict.rows import Row, words_left
 
 LAST: Final = 5
 """So many runs of a CronJob are told."""
-_PRINTED: Final = 2048  # characters of the adapter's last lines
+_LINES: Final = 5  # of the end of the adapter's log
 _OF_THE_CHECK: Final = {
     "",
     Row.RESULT,
@@ -79,7 +70,7 @@ def findings(look: Look) -> list[Finding]:
         of_pod = [each for each in of_pod if each not in again]
         causes = (cause for each in again for cause in each.evidence)
         of_this = verdict.pod in {"", pod.name} and (verdict.failed or verdict.after)
-        printed = _last_lines(look) if of_this else ()
+        printed = last_lines(look.printed, _LINES, 2048) if of_this else []
         whose = verdict.pod or pod.name or f"job/{job.name}"
         adapter = text(section(verdict.evidence or {}, "adapter"), "container")
         log = log_command(whose, job.namespace, adapter)
@@ -98,11 +89,6 @@ def findings(look: Look) -> list[Finding]:
     return said + [say("unread", what=what, why=why) for what, why in look.unread.items()]
 
 
-def _last_lines(look: Look) -> list[str]:
-    lines = last_lines(look.printed, MOST_LINES, _PRINTED)
-    return [clean(line, _PRINTED) for line in lines]
-
-
 def _says(verdict: WrittenVerdict, found: Finding, pod: str) -> bool:
     """Return whether the verdict on this Pod says already what was found of a container."""
     adapter = text(section(verdict.evidence or {}, "adapter"), "container")
@@ -114,7 +100,7 @@ def _doubts(verdict: WrittenVerdict, look: Look) -> Iterator[Finding]:
     """Yield when a verdict is not about the present."""
     pod, over = look.pod.name, not look.pods or look.pod.over or look.job.ended
     setup = look.pod.setup
-    words = unwritten(read_container(look.pod.pod, setup.name)) if setup else ""
+    words = words_left(read_container(look.pod.pod, setup.name)) if setup else ""
     if verdict.running and over and not words and "pods" not in look.unread:
         yield say("reporter-gone", namespace=look.job.namespace)
     if verdict.pod and pod and verdict.pod != pod:

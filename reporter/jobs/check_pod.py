@@ -6,29 +6,14 @@ from typing import Final
 
 from reporter.common.objects import Object, View, items, moment, section, text
 from reporter.common.text import clean, last_lines
-from reporter.jobs.finding import (
-    Finding,
-    exit_words,
-    joined,
-    last_event,
-    log_command,
-    rows,
-    say,
-)
+from reporter.jobs.finding import Finding, exit_words, joined, last_event, log_command, rows, say
 from reporter.jobs.job import WrittenVerdict
-from reporter.jobs.reporter_log import (
-    complaints,
-    link_trouble,
-    not_written,
-    refused,
-    unwritten,
-    words,
-)
+from reporter.jobs.reporter_log import complaints, link_trouble, not_written, refused, words
 from reporter.jobs.setting import Setup
 from reporter.verdict.facts import Container, Form, Running, Terminated, Waiting
 from reporter.verdict.not_starting import waiting_row
 from reporter.verdict.pod import BY_KUBELET, EVICTING, find_adapter, read_container
-from reporter.verdict.rows import FORBIDDEN, Row
+from reporter.verdict.rows import FORBIDDEN, Row, words_left
 
 _STUCK = 60.0  # seconds after which a Pod should be gone and is not
 _UNSEEN = 10.0  # seconds in which a scheduler notices a Pod
@@ -203,7 +188,7 @@ def _reporter(it: PodView, container: Container, setup: Setup) -> Iterator[Findi
         case _:
             yield from _container(it, container, who, tail)
     well = isinstance(state, Running) or (isinstance(state, Terminated) and state.exit_code == 0)
-    line, said = refused(it.log), unwritten(container)
+    line, said = refused(it.log), words_left(container)
     if not it.judged and (line or FORBIDDEN in said):
         yield it.say("missing-rights", line, said if well else "")
     elif not it.judged and well and ((found := not_written(it.log)) or said):

@@ -11,9 +11,6 @@ from typing import Any
 from reporter.common.defaults import REPORTER
 from reporter.common.objects import Object, epoch, number, section, text
 
-MOST_LINES = 5
-"""So many of the last lines of a log are shown."""
-
 
 @cache
 def _table() -> dict[str, Any]:

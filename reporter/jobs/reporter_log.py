@@ -6,8 +6,6 @@ from typing import Any, Final
 
 from reporter.common.objects import json_object, text
 from reporter.errors import Denied, Forbidden
-from reporter.verdict.facts import Container, Running, Terminated
-from reporter.verdict.rows import UNWRITTEN
 
 _REFUSED: Final = re.compile(r"\bforbidden\b", re.IGNORECASE)
 _FAILED: Final = "Request failed"
@@ -48,13 +46,6 @@ def link_trouble(log: str) -> str:
         ):
             return words(found)
     return ""
-
-
-def unwritten(container: Container) -> str:
-    """Return the verdict that a reporter could not write, as it was left at its end, and why."""
-    runs = () if isinstance(container.state, Running) else (container.state, container.last)
-    said = (run.message for run in runs if isinstance(run, Terminated))
-    return next((each for each in said if each.startswith(UNWRITTEN)), "")
 
 
 def refused(log: str) -> str:

@@ -12,7 +12,6 @@ from typing import Any
 
 from reporter.common.objects import Object, View, items, moment, section, stamp, text
 from reporter.jobs.job import ENDED, written_verdicts
-from reporter.jobs.reporter_log import unwritten
 from reporter.jobs.setting import LABEL, Setup, find_setups
 from reporter.verdict import rows
 from reporter.verdict.case import Case, Observation, Policy
@@ -328,7 +327,7 @@ def _judged(case: Case, node: NodeLook, pod: NewestPod | None) -> Report:
     report = verdict.report
     if report.row in _SHOWN:
         return report
-    if pod and (said := unwritten(pod.reporter)):
+    if pod and (said := rows.words_left(pod.reporter)):
         return rows.unwritten(said)
     if pod and pod.trouble:
         return rows.interrupted(f"Reporter did not start ({_TROUBLES[pod.trouble]})", case.state)

@@ -61,11 +61,15 @@ exit codes:
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """What is waited for: all of the run, or the entries that `what` names."""
+    """What is waited for: all of the run, or the entries that `what` names.
+
+    `appears` is how many seconds the run may take to appear.
+    """
 
     what: str = END
     fail_fast: bool = False
     delivery_only: bool = False
+    appears: float = math.inf
 
     def verdict(self, document: Document, stuck: Collection[str] = ()) -> int | None:
         """Return the exit code once there is one. Raises CannotTell where no entry is meant.
@@ -183,9 +187,9 @@ def run(options: argparse.Namespace) -> int:
     if options.jobs and not (options.run_name or found):
         return _wait_for_jobs(options)
     chosen = found or origin.choose(options)
-    goal = Goal(options.goal, options.fail_fast, options.delivery_only)
     appears = NO_RUN if options.timeout is None and not options.jobs else math.inf
-    code, _ = follow(chosen, options, goal, Deadline(options.timeout), appears=appears)
+    goal = Goal(options.goal, options.fail_fast, options.delivery_only, appears)
+    code, _ = follow(chosen, options, goal, Deadline(options.timeout))
     return code
 
 
@@ -196,12 +200,11 @@ def follow(
     deadline: Deadline,
     *,
     more: str = "",
-    appears: float = math.inf,
 ) -> tuple[int, Look]:
     """Wait with a bar and show the end; return what `wait` does. `more` is said of a late run."""
     bar = RunBar(sys.stderr)
     try:
-        code, look = wait(chosen, goal, deadline, bar, appears)
+        code, look = wait(chosen, goal, deadline, bar)
     finally:
         bar.clear()
     if look.document is not None:
@@ -211,19 +214,14 @@ def follow(
     return code, look
 
 
-def wait(
-    chosen: Origin, goal: Goal, deadline: Deadline, bar: RunBar, appears: float = math.inf
-) -> tuple[int, Look]:
-    """Look until it is over; return the exit code and the last look. Raises CannotTell.
-
-    `appears` is how many seconds a run may take to appear.
-    """
+def wait(chosen: Origin, goal: Goal, deadline: Deadline, bar: RunBar) -> tuple[int, Look]:
+    """Look until it is over; return the exit code and the last look. Raises CannotTell."""
     looks = Looks(chosen, deadline, entries=goal.what != END, say=bar.say)
     held, last = HeldUp(deadline.clock), Look(ReadOutcome.UNREACHABLE)
     for look in looks:
         if look.document is None:
             last = look if last.document is None else last
-            if last.outcome is ReadOutcome.NOT_FOUND and deadline.elapsed >= appears:
+            if last.outcome is ReadOutcome.NOT_FOUND and deadline.elapsed >= goal.appears:
                 break
             continue
         last = look

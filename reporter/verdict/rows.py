@@ -226,6 +226,13 @@ def last_words(report: Report, error: str, *, forbidden: bool) -> str:
     return f"{UNWRITTEN}{said}{how}{clean(error, 256)}"
 
 
+def words_left(reporter: Container) -> str:
+    """Return the last words of a reporter that has ended; empty without any."""
+    runs = () if isinstance(reporter.state, Running) else (reporter.state, reporter.last)
+    said = (run.message for run in runs if isinstance(run, Terminated))
+    return next((each for each in said if each.startswith(UNWRITTEN)), "")
+
+
 def unwritten(words: str) -> Report:
     """N: the reporter has ended, and these are its last words."""
     return _report(Row.INTERRUPTED, UNKNOWN, f"Reporter ended; {words}")

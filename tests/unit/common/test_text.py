@@ -179,8 +179,8 @@ BEGIN = "Traceback (most recent call last):\n"
         (f"a\n{BEGIN}{FRAMES}ValueError: no quota\n", ["a", "ValueError: no quota"]),
         (f"{FRAMES}ValueError: no quota\nbye", ["ValueError: no quota", "bye"]),
         (f"{BEGIN}{FRAMES}", []),
-        ("a\n    b: indented\n", ["a", "    b: indented"]),
-        (f"short\n{'x' * 90}\n", ["x" * 90]),
+        ("a\n    b: indented\n", ["a", "b: indented"]),
+        (f"short\n{'x' * 90}\n", ["x" * 80]),
     ],
     ids=["nothing", "blank", "lines", "traceback", "cut traceback", "frames", "YAML", "no room"],
 )
