@@ -43,7 +43,7 @@ def run_fields(snapshot: Snapshot, *, now: float) -> dict[str, Any]:
     if tests is None:
         tests = sum_of(result_counts(entry) or {} for entry in snapshot.entries.values())
     retrieved_at = snapshot.retrieved_at
-    document = {
+    return {
         "status": str(run_status(snapshot)),
         "percent_complete": percent_complete(snapshot),
         "plugins_reported": plugins_reported(snapshot),
@@ -66,7 +66,12 @@ def run_fields(snapshot: Snapshot, *, now: float) -> dict[str, Any]:
             for each in plugin.skipped
         ],
     }
-    return document | {"display": run_display(document)}
+
+
+def run_document(snapshot: Snapshot, *, now: float) -> dict[str, Any]:
+    """Return the run without its entries, with its words for people."""
+    fields = run_fields(snapshot, now=now)
+    return fields | {"display": run_display(fields)}
 
 
 def entry_document(

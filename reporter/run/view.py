@@ -183,7 +183,6 @@ def run_display(document: Document) -> dict[str, Any]:
         "summary": how_far(document),
         "percent": percent(document),
         "problems": _problems(document),
-        "states": list(EntryState),
     }
 
 
@@ -213,9 +212,13 @@ def good(document: Document, *, delivery_only: bool = False) -> bool:
 
     The upload of the results is one of the deliveries.
     """
-    if text(section(document, "upload"), "state") == UploadState.FAILED:
+    if _upload_failed(document):
         return False
     return not failed(document) if delivery_only else passed(document)
+
+
+def _upload_failed(document: Document) -> bool:
+    return text(section(document, "upload"), "state") == UploadState.FAILED
 
 
 def uploaded(document: Document) -> bool:
@@ -251,7 +254,7 @@ def over(document: Document) -> bool:
 
 
 def percent(document: Document) -> int:
-    """Return how much is decided, from 0 to 100, whatever is written; 100 only when all is."""
+    """Return how much is decided, from 0 to 100, whatever is written."""
     share = document.get("percent_complete")
     if not isinstance(share, int | float):
         return 0
@@ -265,11 +268,12 @@ def _told_counts(document: Document) -> Mapping[str, int] | None:
 
 def _state(entry: Mapping[str, Any]) -> EntryState:
     status, result = text(entry, "status"), text(entry, "result_status")
+    if result == ResultStatus.UNKNOWN:
+        return EntryState.UNKNOWN
     if status in BAD:
         return EntryState(status)
     if result in NOT_PASSED:
-        unknown = result == ResultStatus.UNKNOWN
-        return EntryState.UNKNOWN if unknown else EntryState.CHECK_FAILED
+        return EntryState.CHECK_FAILED
     if status in DECIDED:
         return EntryState.COMPLETE
     if entry.get("stale") is True:
@@ -286,7 +290,7 @@ def _detail(entry: Mapping[str, Any]) -> str:
     error = section(entry, "error")
     reason = text(entry, "reason") or text(error, "reason")
     message = text(entry, "message") or text(error, "text")
-    if why := _joined(reason, message):
+    if why := _joined(reason, message) or text(error, "cause").replace("_", " "):
         return why
     if until := text(entry, "retry_until"):
         tries = number(entry, "attempts") or 0
@@ -305,16 +309,14 @@ def _joined(*words: str) -> str:
 
 def _progress(entry: Mapping[str, Any]) -> str:
     progress = section(entry, "progress")
-    completed, total = number(progress, "completed"), number(progress, "total")
-    if completed is None and total is None:
-        return ""
+    completed, total = number(progress, "completed") or 0, number(progress, "total") or 0
     listed = progress.get("failures")
     failures = number(progress, "failures_total") or (
         len(listed) if isinstance(listed, list) else 0
     )
-    of = "" if total is None else f"/{total}"
+    of = f"/{total}" if total > 0 else ""
     bad = f" ({failures} failed)" if failures else ""
-    return f"{completed or 0}{of}{bad}"
+    return f"{completed}{of}{bad}" if completed or of or bad else ""
 
 
 def plain_json(written: str) -> Any:
@@ -340,19 +342,25 @@ UPLOADING: Final = "uploading the results"
 
 
 def headline(document: Document) -> str:
-    """Say how the run is, and of its entries how many did not pass."""
+    """Say how the run is, whether it goes on all the same, and what did not pass."""
+    counted, told = counts(document), [text(document, "status")]
+    if failed(document) and not over(document):
+        told.append("still running")
     if empty(document):
-        return f"{text(document, 'status')}, no results expected"
-    counted = counts(document)
-    told = [f"{counted[word]} of {counted['entries']} {word}" for word in ("failed", "unknown")]
-    return ", ".join([text(document, "status"), *(each for each in told if each[0] != "0")])
+        told.append("no results expected")
+    for word in ("failed", "unknown"):
+        if counted[word]:
+            told.append(f"{counted[word]} of {counted['entries']} {word}")
+    if _upload_failed(document):
+        told.append("upload failed")
+    return ", ".join(told)
 
 
 def run_state(document: Document) -> str:
     """Return its status, `failed` or `unknown`: a failed check is as bad as a missing result."""
-    if passed(document):
+    if good(document):
         return text(document, "status")
-    bad = failed(document) or counts(document)["failed"]
+    bad = not good(document, delivery_only=True) or counts(document)["failed"]
     return Status.FAILED if bad else ResultStatus.UNKNOWN
 
 
@@ -362,10 +370,10 @@ def how_far(document: Document) -> str:
     parts = [f"{counted['decided']} of {counted['entries']} done ({percent(document)}%)"]
     if over(document):
         parts.append("final")
-    elif failed(document):
-        parts.append("may still change if a late result arrives")
-    if doing := ending(document):
+    elif doing := ending(document):
         parts.append(doing)
+    elif failed(document) and not (text(document, "error") or section(document, "tar-info")):
+        parts.append("may still change if a late result arrives")
     return ", ".join(parts)
 
 

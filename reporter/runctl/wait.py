@@ -194,12 +194,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def follow(
-    chosen: Origin,
-    options: argparse.Namespace,
-    goal: Goal,
-    deadline: Deadline,
-    *,
-    more: str = "",
+    chosen: Origin, options: argparse.Namespace, goal: Goal, deadline: Deadline, *, more: str = ""
 ) -> tuple[int, Look]:
     """Wait with a bar and show the end; return what `wait` does. `more` is said of a late run."""
     bar = RunBar(sys.stderr)

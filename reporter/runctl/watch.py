@@ -175,4 +175,5 @@ def _facts(row: Row) -> tuple[str, ...]:
 
 
 def _told(row: Row) -> str:
-    return "  ".join(filter(None, (row.key, row.status, row.result, row.progress, row.detail)))
+    status = f"{row.status} stale" if row.state is EntryState.STALE else row.status
+    return "  ".join(filter(None, (row.key, status, row.result, row.progress, row.detail)))

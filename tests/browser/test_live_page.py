@@ -47,15 +47,21 @@ def test_live_update(browser, stage):
     said = browser.run(f"return {row(E2E)}.innerText")
     stage.fail(Key("sysd", "node2"), Cause.WORKER_ERROR, "no journal", "logs")
     stage.receive(Key("sysd", "node1"))
-    browser.until("document.querySelector('#hero-status').textContent === 'Failed, 1 of 4 failed'")
+    browser.until(
+        "document.querySelector('#hero-status').textContent === arguments[0]",
+        "Failed, still running, 1 of 4 failed",
+    )
     browser.until("document.querySelector('#percent').textContent === '50%'")
 
     assert "5/12 (1 failed)" in said
     assert "logs: no journal" in browser.text("#rows")
-    assert "2 of 4 done (50%), may still change if a late result arrives" == browser.text(
-        "#hero-sub"
+    assert (
+        "2 of 4 done (50%), may still change if a late result arrives"
+        " · 1 failed · 2 running · 1 complete · 1 failed test"
+    ) == browser.text("#hero-sub")
+    assert browser.run("return document.title").startswith(
+        "50 % · Failed, still running, 1 of 4 failed · "
     )
-    assert browser.run("return document.title").startswith("50 % · Failed, 1 of 4 failed · ")
     assert "sysd/node2" == browser.run(f"return {KEYS}[0]")
     assert [] == browser.complaints()
 
@@ -73,7 +79,7 @@ def test_the_end(browser, stage):
     browser.until("document.querySelector('#tar').textContent.includes('store: uploading')")
     again = "uploading the results to store; it is tried again: 503"
     assert again == browser.text("#problems")
-    assert "4 of 4 done (100%), uploading the results" == browser.text("#hero-sub")
+    assert "4 of 4 done (100%), uploading the results · 4 complete" == browser.text("#hero-sub")
     stage.call(stage.store.note_upload(TarUpload("store", UploadState.UPLOADED, 2.0)))
     stage.call(stage.store.advance_run(Phase.CLOSED, tar=tar))
     browser.until(f"{LINK} === 'Run is over'")
@@ -134,7 +140,9 @@ def test_what_the_launcher_shows(browser):
     assert "plugin e2e skips node win1: not Linux" == first
     assert held_up.endswith(": watching Jobs: 403 · plugin e2e skips node win1: not Linux")
     done = "1 of 1 done (100%)"
-    assert [f"{done}, removing the plugins", f"{done}, finishing"] == ends
+    assert [
+        f"{done}, {doing} · 1 complete" for doing in ("removing the plugins", "finishing")
+    ] == ends
     assert "Job r1 could not be removed: it is being deleted · " in stays
     assert [] == browser.complaints()
 
@@ -159,7 +167,8 @@ def test_a_check_that_failed(browser, stage):
     headline = "Complete, 1 of 4 failed, 1 of 4 unknown"
     assert headline == browser.text("#hero-status")
     assert "failed" == browser.run("return document.querySelector('#hero').dataset.kind")
-    assert "4 of 4 done (100%), final" == browser.text("#hero-sub")
+    states = "1 check failed · 1 unknown · 2 complete"
+    assert f"4 of 4 done (100%), final · {states}" == browser.text("#hero-sub")
     assert browser.run("return document.title").startswith(f"100 % · {headline} · ")
     assert ["sysd/node1", "sysd/node2"] == browser.run(f"return {KEYS}.slice(0, 2)")
     shown = [browser.run(f"return {row(key)}.innerText") for key in (node1, node2, node3)]
@@ -176,6 +185,11 @@ def test_a_check_that_failed(browser, stage):
     assert ["check_failed", "unknown", "complete"] == [
         browser.run(f"return {row(key)}.dataset.kind") for key in (node1, node2, node3)
     ]
+    browser.run("window.fetch = () => Promise.reject(new TypeError('the network is away'))")
+    browser.run(f"{row(node1)}.querySelector('.expand').click()")
+    browser.until("document.querySelector('.more .note').textContent.includes('cannot be reached')")
+    told = browser.run("return [...document.querySelectorAll('.more dd')].map(e => e.textContent)")
+    assert ["DiskTooSlow", "p99 is 80 ms"] == told[:2]
     assert [] == browser.complaints()
 
 
@@ -186,9 +200,9 @@ def test_what_the_percentage_means(browser, stage):
     opened(browser, stage.url, 4)
 
     assert "50%" == browser.text("#percent")
-    assert (
-        "2 of 4 expected results are decided: received or given up. 1 are received."
-    ) == browser.run("return document.querySelector('#percent').title")
+    assert ("2 of 4 expected results are decided, 1 of them received.") == browser.run(
+        "return document.querySelector('#percent').title"
+    )
 
 
 def test_heartbeats(browser, stage):

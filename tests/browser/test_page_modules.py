@@ -18,9 +18,8 @@ const told = (key, more = {}) => ({
   "last-heartbeat": null, progress: null, ...more,
   display: {state: "running", progress: "", detail: "", ...more.display},
 });
-const display = {states: ["failed", "running", "complete"]};
 const counts = (entries) => ({entries, decided: 0, received: 0, failed: 0, unknown: 0});
-const fields = (revision, more = {}) => ({run: "r", revision, counts: counts(3), display, ...more});
+const fields = (revision, more = {}) => ({run: "r", revision, counts: counts(3), ...more});
 const keys = (run) => [...run.entries.keys()];
 """
 

@@ -69,7 +69,7 @@ def test_only_one_verdict(browser, stage):
     """Those that there are, with how many have each; entries without one are a choice, too."""
     opened(browser, stage.url, 3)
     offered = browser.run("return [...document.querySelector('#verdict').options].map(o => o.text)")
-    assert ["Any verdict", "No verdict yet (1)", "Failed (1)", "Passed (1)"] == offered
+    assert ["Any verdict", "No verdict yet (1)", "failed (1)", "passed (1)"] == offered
     choose = (
         "const select = document.querySelector('#verdict'); select.value = arguments[0];"
         "select.dispatchEvent(new Event('change', {bubbles: true}))"

@@ -1,6 +1,7 @@
 // The run as a whole, at the top of the page.
 
 import { $, facts, make, mark, say, share, sign } from "./elements.js";
+import { tallied } from "./run.js";
 import { capital, number, size, tested, when } from "./words.js";
 
 /** Show the fields of the run; `all` says how many of its entries are in which state. */
@@ -10,15 +11,15 @@ export function showRun(run, all) {
   mark($("hero"), "kind", display.state);
   sign($("hero-icon"), display.state);
   say($("hero-status"), headline);
-  const loading = ` · loading ${number.format(entries.size)} of ${number.format(counts.entries)}…`;
-  say($("hero-sub"), display.summary + (run.whole ? "" : loading));
+  const more = run.whole ? tallied(all) : [`loading ${number.format(entries.size)} of ${number.format(counts.entries)}…`];
+  say($("hero-sub"), [display.summary, ...more].join(" · "));
   say($("hero-tests"), tested(fields.result_counts));
   $("hero-tests").hidden = !$("hero-tests").textContent;
   if ($("percent").dataset.value !== String(percent)) {
     $("percent").dataset.value = String(percent);
     $("percent").replaceChildren(String(percent), make("small", { textContent: "%" }));
   }
-  const meaning = `${number.format(counts.decided)} of ${number.format(counts.entries)} expected results are decided: received or given up. ${number.format(counts.received)} are received.`;
+  const meaning = `${number.format(counts.decided)} of ${number.format(counts.entries)} expected results are decided, ${number.format(counts.received)} of them received.`;
   for (const element of [$("percent"), $("bar")]) if (element.title !== meaning) element.title = meaning;
   $("bar").setAttribute("aria-valuenow", String(percent));
   for (const part of $("bar").children) share(part, all[part.dataset.kind], counts.entries);

@@ -2,7 +2,7 @@
 
 import { $, icon, make, say } from "./elements.js";
 import { Row } from "./row.js";
-import { label, number } from "./words.js";
+import { label, number, STATES } from "./words.js";
 
 const SLICE = 150; // rows made in one frame
 const STEP = 2000; // rows shown, and again for each click on the button below them
@@ -56,7 +56,7 @@ export class List {
 
   /** Show how many entries are in which state; a click shows only these. */
   showChips(all) {
-    for (const kind of ["", ...this.#run.states]) {
+    for (const kind of ["", ...STATES]) {
       const many = kind ? all[kind] : this.#run.entries.size;
       let chip = this.#chips.get(kind);
       if (chip === undefined) this.#chips.set(kind, (chip = this.#newChip(kind)));
@@ -77,7 +77,7 @@ export class List {
       $("verdict").value = this.view.verdict ?? ANY;
     }
     for (const option of $("verdict").options) {
-      say(option, option.value === ANY ? "Any verdict" : `${label(option.value) || "No verdict yet"} (${number.format(found.get(option.value) ?? 0)})`);
+      say(option, option.value === ANY ? "Any verdict" : `${option.value || "No verdict yet"} (${number.format(found.get(option.value) ?? 0)})`);
     }
   }
 

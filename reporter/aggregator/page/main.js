@@ -34,7 +34,7 @@ function draw() {
   }
   if (!run.fields) return;
   if (news.fields) {
-    const all = tally(run.entries.values(), run.states);
+    const all = tally(run.entries.values());
     showRun(run, all);
     showPlugins(run);
     list.showChips(all);

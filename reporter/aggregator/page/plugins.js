@@ -1,30 +1,28 @@
 // A card for each plugin.
 
 import { $, bar, icon, make, mark, say, share, sign } from "./elements.js";
-import { tally } from "./run.js";
-import { count, label, number, tested } from "./words.js";
+import { tallied, tally } from "./run.js";
+import { count, number, STATES, tested } from "./words.js";
 
 const cards = new Map();
 
 /** Show the plugins of a run. */
-export function showPlugins({ entries, tests, states }) {
+export function showPlugins({ entries, tests }) {
   const groups = Map.groupBy(entries.values(), (entry) => entry.told.name);
   $("plugins-section").hidden = groups.size === 0;
   for (const [name, card] of cards) if (!groups.has(name)) { card.element.remove(); cards.delete(name); }
   for (const [name, group] of groups) {
     let card = cards.get(name);
     if (card === undefined) cards.set(name, (card = newCard(name)));
-    const all = tally(group, states), [first] = group, measured = group.length === 1 && first.total > 0;
-    const found = states.filter((state) => all[state]);
-    mark(card.element, "kind", found[0]);
-    sign(card.sign.firstChild, found[0]);
+    const all = tally(group), [first] = group, measured = group.length === 1 && first.total > 0;
+    const worst = STATES.find((state) => all[state]);
+    mark(card.element, "kind", worst);
+    sign(card.sign.firstChild, worst);
     const whole = measured ? first.total : group.length;
     const parts = measured ? { complete: first.done, failed: first.failures } : all;
     say(card.count, measured ? first.told.display.progress : `${number.format(whole - all.open)} of ${number.format(whole)}`);
     for (const part of card.bar.children) share(part, parts[part.dataset.kind] ?? 0, whole);
-    const many = found.map((state) => `${number.format(all[state])} ${label(state).toLowerCase()}`);
-    const failures = all.failures ? [count(all.failures, "failed test")] : [];
-    say(card.note, [first.told.node ? count(group.length, "node") : "Cluster-wide", ...many, ...failures].join(" · "));
+    say(card.note, [first.told.node ? count(group.length, "node") : "Cluster-wide", ...tallied(all)].join(" · "));
     say(card.tests, tested(tests.get(name)));
     card.tests.hidden = !card.tests.textContent;
   }

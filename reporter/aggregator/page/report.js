@@ -2,7 +2,9 @@
 
 import { ask } from "./ask.js";
 import { make, say } from "./elements.js";
-import { label, outcomes } from "./words.js";
+import { outcomes } from "./words.js";
+
+const KINDS = new Map([["failed", "check_failed"], ["timeout", "timed_out"]]);
 
 /** Whether there is a result that did not pass. */
 export const hasReport = ({ status, display }) => status === "complete" && display.state !== status;
@@ -51,10 +53,10 @@ export class Report {
 }
 
 function item({ path, name, status, text }) {
-  const outcome = make("span", { className: "outcome", textContent: label(status) });
+  const outcome = make("span", { className: "outcome", textContent: status });
   const title = make("p", { className: "test" }, outcome, make("b", { textContent: name || "(no name)" }));
   const above = path.length ? [make("p", { className: "path mono", textContent: path.join(" › ") })] : [];
   const long = text.length > 600 || text.split("\n").length > 8; // scrolled, by the keyboard as well
-  return make("li", { data: { kind: status } }, title, ...above, ...(text ? [make("pre", { textContent: text, ...(long && { tabIndex: 0 }) })] : []));
+  return make("li", { data: { kind: KINDS.get(status) ?? "unknown" } }, title, ...above, ...(text ? [make("pre", { textContent: text, ...(long && { tabIndex: 0 }) })] : []));
 }
 

@@ -50,7 +50,7 @@ export class Row {
     share(bad, Math.min(failures, total - done), total);
     const received = told.status === "complete" ? `Result received, ${size(told.bytes)}` : "";
     const tests = sumOf(told.result_counts) > 1 ? `, ${outcomes(told.result_counts)}` : "";
-    say(this.steps, measured ? progress : received && received + tests);
+    say(this.steps, measured || !received ? progress : received + tests);
     this.bar.hidden = !measured;
     this.count.hidden = !this.steps.textContent;
     say(this.detail, detail);
@@ -96,7 +96,7 @@ export class Row {
       add("Cause", label(error.cause));
       add("Worker's reason", error.reason);
       add("Error", error.text);
-    } else if (!hasReport(told)) {
+    } else {
       add("Reason", told.reason);
       add("Result", told.message);
     }

@@ -1,6 +1,7 @@
 // What is known of the run: its fields, its entries in the order of the plan, and what is new of them.
 
 import { Entry } from "./entry.js";
+import { count, label, number, STATES } from "./words.js";
 
 export class Run {
   constructor(changed) {
@@ -16,11 +17,6 @@ export class Run {
   /** Whether every entry has been told. */
   get whole() {
     return this.entries.size >= this.fields.counts.entries;
-  }
-
-  /** The states of entries, what needs attention first. */
-  get states() {
-    return this.fields.display.states;
   }
 
   /** Take the run with some of its entries: what is new, or the next page of all. */
@@ -54,7 +50,7 @@ export class Run {
 
   #put(entry, told) {
     this.#count(told.name, entry.told?.result_counts, -1);
-    entry.take(told, this.states.indexOf(told.display.state));
+    entry.take(told, STATES.indexOf(told.display.state));
     this.#count(told.name, told.result_counts, 1);
     this.news.entries.add(entry);
     this.news.fields = true;
@@ -69,12 +65,18 @@ export function verdicts(entries) {
 }
 
 /** How many entries are in which state, how many are waited for, and how many tests have failed. */
-export function tally(entries, states) {
-  const found = { ...Object.fromEntries(states.map((state) => [state, 0])), open: 0, failures: 0 };
+export function tally(entries) {
+  const found = { ...Object.fromEntries(STATES.map((state) => [state, 0])), open: 0, failures: 0 };
   for (const entry of entries) {
     found[entry.told.display.state] += 1;
     found.open += entry.open;
     found.failures += entry.failures;
   }
   return found;
+}
+
+/** A tally in words. */
+export function tallied(all) {
+  const states = STATES.filter((state) => all[state]).map((state) => `${number.format(all[state])} ${label(state).toLowerCase()}`);
+  return [...states, ...(all.failures ? [count(all.failures, "failed test")] : [])];
 }

@@ -1,10 +1,13 @@
 // How words, numbers and times are written. Which words there are, `/status` says.
 
+/** The states of entries, what needs attention first. */
+export const STATES = ["failed", "timed_out", "check_failed", "unknown", "stale", "retrying", "waiting", "running", "complete"];
+
 export const number = new Intl.NumberFormat("en");
 const clock = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 
 export const capital = (text) => `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
-/** A state or a verdict as people write it. */
+/** A state of ours as people write it; what plugins call theirs is shown as it is. */
 export const label = (word) => capital(word.replaceAll("_", " "));
 
 export const count = (many, one) => `${number.format(many)} ${one}${many === 1 ? "" : "s"}`;

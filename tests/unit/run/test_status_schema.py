@@ -16,7 +16,7 @@ from reporter.run.plan import Skipped
 from reporter.run.progress import Progress, combine
 from reporter.run.record import Cause, Failure, Record, record_of
 from reporter.run.state import LauncherState, LauncherTrouble, Phase, PodState, Status, Step, Tar
-from reporter.run.status import entry_document, run_fields
+from reporter.run.status import entry_document, run_document
 from reporter.run.view import EntryState, entry_display, run_display
 from tests.unit.run.world import (
     E2E,
@@ -182,7 +182,7 @@ def test_the_events():
     document = shown(run)
     del document["plugins"]
 
-    assert document == run_fields(run, now=START)
+    assert document == run_document(run, now=START)
 
 
 def test_the_published_example():

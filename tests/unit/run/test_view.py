@@ -132,6 +132,9 @@ def test_the_entries_of_an_annotation():
         ({}, ""),
         ({"completed": 3}, "3"),
         ({"total": 3}, "0/3"),
+        ({"completed": 5, "total": 0}, "5"),
+        ({"completed": 0, "total": 0, "msg": "on it"}, ""),
+        ({"completed": 0, "total": -1, "failures_total": 2}, "0 (2 failed)"),
         ({"total": 2, "completed": -5}, "-5/2"),
         ({"total": 2, "completed": 1, "failures_total": 30, "failures": ["a"]}, "1/2 (30 failed)"),
         ({"total": "2", "completed": True, "failures": "x"}, ""),
@@ -155,21 +158,26 @@ def test_progress(progress, shown):
         ({"status": "complete", "result_status": "failed"}, "check_failed"),
         ({"status": "complete", "result_status": "unknown"}, "unknown"),
         ({"status": "timed_out", "result_status": "timeout"}, "timed_out"),
-        ({"status": "failed", "result_status": "unknown"}, "failed"),
+        ({"status": "failed", "result_status": "unknown"}, "unknown"),
         ({"status": "of a later version"}, "running"),
     ],
 )
 def test_the_state_of_an_entry(entry, state):
-    """What asks for attention comes first."""
+    """As the counts of the run have it: who could not tell is unknown, not failed."""
     assert state == entry_display(entry)["state"]
-    assert state in run_display({"status": "running"})["states"]
 
 
 @pytest.mark.parametrize(
     ("document", "state", "headline"),
     [
         ({"status": "running"}, "running", "running"),
-        ({"status": "failed", "failed": 2}, "failed", "failed, 2 of 3 failed"),
+        ({"status": "failed", "failed": 2}, "failed", "failed, still running, 2 of 3 failed"),
+        ({"status": "failed", "final": True, "failed": 2}, "failed", "failed, 2 of 3 failed"),
+        (
+            {"status": "complete", "upload": {"state": "failed"}, "unknown": 1},
+            "failed",
+            "complete, 1 of 3 unknown, upload failed",
+        ),
         (
             {"status": "complete", "failed": 2, "unknown": 1},
             "failed",
@@ -182,9 +190,35 @@ def test_the_state_of_an_entry(entry, state):
 def test_the_headline(document, state, headline):
     """A failed check is as bad as a missing result; a run without results has not passed."""
     counted = {"entries": 3, "decided": 0, "received": 0, "failed": 0, "unknown": 0}
-    shown = run_display({"status": document["status"], "counts": counted | document})
+    counted |= {name: document.pop(name) for name in counted if name in document}
+    shown = run_display(
+        {"final": document["status"] == "complete"} | document | {"counts": counted}
+    )
 
     assert (state, headline) == (shown["state"], shown["headline"])
+
+
+TAR = {"name": "x.tar.gz"}
+
+
+@pytest.mark.parametrize(
+    ("more", "summary"),
+    [
+        ({}, "may still change if a late result arrives"),
+        ({"launcher": {"step": "removing"}}, "removing the plugins"),
+        ({"tar-info": TAR, "upload": {"state": "uploading"}}, "uploading the results"),
+        ({"tar-info": TAR, "upload": {"state": "waiting"}}, ""),
+        ({"error": "disk full"}, ""),
+        ({"final": True}, "final"),
+    ],
+)
+def test_whether_a_failed_run_may_still_change(more, summary):
+    """Not any more once the results are packed."""
+    plugins = [{"name": "p", "status": "failed"}]
+    document = {"status": "failed", "final": False, "percent_complete": 1.0, "plugins": plugins}
+    shown = run_display(document | more)["summary"]
+
+    assert ", ".join(filter(None, ("1 of 1 done (100%)", summary))) == shown
 
 
 def test_the_first_of_many_problems():
@@ -209,6 +243,7 @@ def test_the_first_of_many_problems():
         ({"text": "t", "reason": "r"}, "r: t"),
         ({"text": "t", "reason": ""}, "t"),
         ({"text": "", "reason": "r"}, "r"),
+        ({"text": "", "reason": "", "cause": "pod_failed"}, "pod failed"),
         (None, "on it"),
         ("x", "on it"),
     ],
