@@ -51,7 +51,7 @@ shows the progress.
 exit codes:
   0    passed; every JOB is True
   1    failed: a result is missing or reports a failed check; the final verdict of a JOB is
-       False or Unknown
+       False or Unknown; with --fail-fast also a problem that lasts
   2    usage error
   3    timed out
   4    cannot tell: forbidden, no source for the status, a run or JOB that was deleted, a JOB
@@ -166,8 +166,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fail-fast",
         action="store_true",
-        help="stop at the first failure, in a run even if it may still change, and at an image, "
-        "a configuration or a crash loop that waiting does not fix",
+        help="stop at the first failure, in a run even if it may still change, and at a problem "
+        "with an image or a configuration that lasts 60s; with JOBs also at a crash loop",
     )
     parser.add_argument(
         "--timeout",
