@@ -10,7 +10,7 @@ _PERCENT = re.compile(rb"%([0-9A-Fa-f]{2})")
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 _FRAMES = re.compile(
-    r'^(?:Traceback \(most recent call last\):|  File ".*", line \d+.*)\n?(?: {4}.*\n?)*', re.M
+    r'^(?:Traceback \(most recent call last\):|  File ".*", line \d+.*)\n?(?: {2}[ \[].*\n?)*', re.M
 )
 """What a Python traceback has above its last line."""
 

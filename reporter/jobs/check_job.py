@@ -84,8 +84,7 @@ def findings(look: Look) -> list[Finding]:
         each.weight is not Weight.INFO and each.code not in _NO_CAUSE for each in of_pod
     )
     if look.pods and not verdicts and not explained and setup and setup.writes:
-        where = {"pod": pod.name, "namespace": job.namespace}
-        said.append(say("no-condition", **where, reporter=setup.name))
+        said.append(pod.say("no-condition", reporter=setup.name))
     return said + [say("unread", what=what, why=why) for what, why in look.unread.items()]
 
 
@@ -119,8 +118,7 @@ def _repeats(job: JobView) -> Iterator[Finding]:
     how = "restarts it" if restarts else "starts another Pod"
     count = "once" if limit == 1 else f"up to {limit} times, with growing pauses"
     never = "restartPolicy: Never and " if restarts else ""
-    where = {"job": job.name, "namespace": job.namespace}
-    yield say("repeated", **where, how=how, count=count, never=never)
+    yield say("repeated", job=job.name, namespace=job.namespace, how=how, count=count, never=never)
 
 
 def _of_run(job: JobView) -> Iterator[Finding]:

@@ -74,8 +74,7 @@ class PodView:
 
     def say(self, name: str, /, *evidence: str, about: str = "", **values: object) -> Finding:
         """Return a finding about it."""
-        where = {"pod": self.name, "namespace": self.namespace}
-        return say(name, *evidence, about=about, **where, **values)
+        return say(name, *evidence, about=about, pod=self.name, namespace=self.namespace, **values)
 
     def log_of(self, container: Container) -> str:
         """Return the command that shows the log of one of its containers."""
@@ -149,8 +148,7 @@ def _container(it: PodView, container: Container, who: str, tail: str = "") -> I
         case Terminated() if state.lost and it.hidden:
             yield it.say("not-running", who=who)
         case Waiting(reason, message) if row := waiting_row(state):
-            known = f"{message} {it.told}"
-            cause = _pull_failure(it.events, known) if row == Row.IMAGE else ""
+            cause = _pull_failure(it.events, f"{message} {it.told}") if row == Row.IMAGE else ""
             said = joined(reason, message)
             yield it.say(TROUBLES[row], cause, about=container.name, who=who, said=said, tail=tail)
         case Waiting("CrashLoopBackOff"):

@@ -166,6 +166,7 @@ FRAMES = """  File "check.py", line 7, in <module>
     ~~~~^^
   File "check.py", line 3, in main
     raise ValueError("no quota")
+  [Previous line repeated 996 more times]
 """
 BEGIN = "Traceback (most recent call last):\n"
 

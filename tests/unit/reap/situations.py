@@ -76,6 +76,14 @@ WRITTEN: dict[str, tuple[Any, ...]] = {
         before(pod(adapter_state=terminated(0), phase="Failed", reporter=KILLED), FORBIDDEN),
         last("AdapterInterrupted", f"Reporter ended; {FORBIDDEN}"),
     ),
+    "the reporter cannot be started again, and the process before was not allowed to write": (
+        job(ended()),
+        before(
+            pod(adapter_state=terminated(0), phase="Failed", reporter=waiting("ErrImagePull")),
+            FORBIDDEN,
+        ),
+        last("AdapterInterrupted", f"Reporter ended; {FORBIDDEN}"),
+    ),
     "the reporter ended and could not write, and the adapter ran out of memory": (
         job(ended()),
         pod(
