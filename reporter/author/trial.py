@@ -27,6 +27,7 @@ from reporter.cli.output import colour_argument, tell
 from reporter.cli.table import wants_colour
 from reporter.common.defaults import WAIT_SECONDS
 from reporter.common.lifecycle import Stop, install
+from reporter.common.objects import View
 from reporter.common.yaml_text import to_yaml
 from reporter.errors import SettingsError
 from reporter.sidecar.files import ProgressFile, ResultFile
@@ -35,6 +36,7 @@ from reporter.sidecar.job import JobCondition
 from reporter.sidecar.loop import Inputs, Loop, Options
 from reporter.verdict.adapter_files import MAX_RESULT_BYTES
 from reporter.verdict.case import Observation, Policy
+from reporter.verdict.condition import annotation_key
 from reporter.verdict.facts import Form, Terminated, pod_of
 from reporter.verdict.rows import TRUE, Row
 
@@ -65,7 +67,7 @@ SETTINGS = [name.upper() for name in Settings._fields[:-1]]
 DESCRIPTION = f"""\
 Runs COMMAND as the adapter on this machine, without a cluster, and shows what the status reporter
 would write on the Job: how the condition changes and what is wrong with the result file, as
-comments, then the Job as YAML, the condition first.
+comments, then the Job as YAML, the condition first; with -o yaml also the evidence.
 
 COMMAND finds the paths of its files in RESULTS_PATH and PROGRESS_PATH. Its standard input is empty,
 its output goes to standard error. When it exits, its remaining processes are killed, as in a
@@ -86,7 +88,9 @@ exit codes:
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.usage = "status-ctl try [-h] [--timeout TIME] [--memory SIZE] [--no-color] -- COMMAND..."
+    parser.usage = (
+        "status-ctl try [-h] [--timeout TIME] [--memory SIZE] [-o yaml] [--no-color] -- COMMAND..."
+    )
     parser.add_argument(
         "--timeout",
         metavar="TIME",
@@ -99,6 +103,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         type=size,
         help="the container's memory limit, as in Kubernetes (64Mi, 1G); a memory cgroup enforces "
         "it, which may need root",
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        choices=("yaml",),
+        help="show the whole Job, with the evidence in its annotation",
     )
     colour_argument(parser)
     parser.add_argument("command", metavar="COMMAND", nargs=argparse.REMAINDER, help="the adapter")
@@ -191,15 +201,22 @@ def _try(command: list[str], options: argparse.Namespace, settings: Settings) ->
         note = sink.standing.note if sink.standing is not None else None
         if note is not None and note.amended:
             timeline.remark(
-                "a result arrived after the timeout, as the annotation shows (`late`)"
+                "a result arrived after the timeout (`late` in the annotation: -o yaml)"
                 if note.row == Row.TIMEOUT
-                else "that contradicts the result, as the annotation shows (`after`)"
+                else "that contradicts the result (`after` in the annotation: -o yaml)"
             )
         for remark in _faults(result):
             timeline.remark(f"result file: {remark}")
-        for part in ("apiVersion", "kind", "status", "metadata"):
+        metadata = dict(job.shown["metadata"])
+        if options.output is None:
+            shown = dict(View(job.shown).annotations)
+            shown.pop(annotation_key(settings.condition_type), None)
+            metadata["annotations"] = shown
+        for part in ("apiVersion", "kind", "status"):
             # The condition is what people look for; the annotation would hide it.
             sys.stdout.write(to_yaml({part: job.shown[part]}))
+        kept = {key: value for key, value in metadata.items() if value}
+        sys.stdout.write(to_yaml({"metadata": kept}))
         if stop.signal is not None:
             return 128 + stop.signal
         if sink.standing is None or note is None or note.row != Row.RESULT:

@@ -12,13 +12,17 @@ _NO_XML: Final = {code: None for code in range(32) if code not in (9, 10, 13)} |
 
 
 class Case(NamedTuple):
-    """One test case. Of a failure or error, `message` is a line and `text` the whole of it."""
+    """One test case. Of a failure or error, `message` is a line and `text` the whole of it.
+
+    `reason` is a property of the case; empty for none.
+    """
 
     group: str
     name: str
     outcome: Literal["passed", "failure", "error", "skipped"] = "passed"
     message: str = ""
     text: str = ""
+    reason: str = ""
 
 
 def junit(suites: Iterable[tuple[str, Sequence[Case]]]) -> Iterator[str]:
@@ -40,13 +44,16 @@ def junit(suites: Iterable[tuple[str, Sequence[Case]]]) -> Iterator[str]:
 
 def _case(case: Case) -> Iterator[str]:
     names = f"classname={_attribute(case.group)} name={_attribute(case.name)}"
-    if case.outcome == "passed":
+    if case.outcome == "passed" and not case.reason:
         yield f"    <testcase {names}/>"
         return
     yield f"    <testcase {names}>"
+    if case.reason:
+        value = _attribute(case.reason)
+        yield f'      <properties><property name="reason" value={value}/></properties>'
     if case.outcome == "skipped":
         yield "      <skipped/>"
-    else:
+    elif case.outcome != "passed":
         message = _attribute(case.message)
         yield f"      <{case.outcome} message={message}>{escape(_xml(case.text))}</{case.outcome}>"
     yield "    </testcase>"

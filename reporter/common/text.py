@@ -9,6 +9,11 @@ from collections.abc import Iterable
 _PERCENT = re.compile(rb"%([0-9A-Fa-f]{2})")
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
+_FRAMES = re.compile(
+    r'^(?:Traceback \(most recent call last\):|  File ".*", line \d+.*)\n?(?: {2}[ \[].*\n?)*', re.M
+)
+"""What a Python traceback has above its last line."""
+
 _BREAKS = "\t\n\v\f\r\x85\u2028\u2029"
 _BIDIRECTIONAL = "\u061c\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 _INVISIBLE = (
@@ -47,6 +52,19 @@ def clean_pieces(pieces: Iterable[str], limit_bytes: int, default: str = "") -> 
         if len(kept.encode()) >= limit_bytes:
             break
     return kept.encode()[:limit_bytes].decode(errors="ignore").rstrip() or default
+
+
+def last_lines(printed: str, most: int, room: int) -> list[str]:
+    """Return the last lines that a process has printed, cleaned; of a Python traceback one.
+
+    At most so many lines, and where they take more than `room` bytes, fewer. The beginning of what
+    is given may be cut.
+    """
+    lines = [clean(line, room) for line in _FRAMES.sub("", printed).splitlines()]
+    lines = [*filter(None, lines)][-most:]
+    while len(lines) > 1 and sum(map(len, lines)) > room:
+        del lines[0]
+    return lines
 
 
 def go_duration(seconds: int) -> str:

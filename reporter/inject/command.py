@@ -4,7 +4,8 @@ import argparse
 import posixpath
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from reporter.cli.exits import FAILED, GOOD, reading_input
@@ -139,15 +140,16 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Transform the manifests and return the exit code."""
     # It reads YAML, which the completion of this command must not wait for.
-    from reporter.inject.stream import injected
+    from reporter.inject.stream import injected, without_token
 
     wishes = _wishes(options)
     chosen = selector(options)
-    return pass_on(
-        options,
-        lambda stream: injected(stream, wishes, chosen, with_rights=options.with_rbac),
-        check=options.check,
-    )
+
+    def transform(streams: Sequence[str]) -> "list[Made]":
+        known = replace(wishes, without_token=frozenset(without_token(streams)))
+        return [injected(each, known, chosen, with_rights=options.with_rbac) for each in streams]
+
+    return pass_on(options, transform, check=options.check)
 
 
 def selector(options: argparse.Namespace) -> Callable[[Mapping[str, str]], bool]:
@@ -160,13 +162,16 @@ def selector(options: argparse.Namespace) -> Callable[[Mapping[str, str]], bool]
 
 
 def pass_on(
-    options: argparse.Namespace, transform: "Callable[[str], Made]", *, check: bool = False
+    options: argparse.Namespace,
+    transform: "Callable[[Sequence[str]], list[Made]]",
+    *,
+    check: bool = False,
 ) -> int:
     """Read what is named, write what becomes of it, and report on standard error."""
     with reading_input():
         found = list(sources(options.files))
-    pairs = [(source, transform(source.text)) for source in found]
-    made = [each for _, each in pairs]
+    made = transform([source.text for source in found])
+    pairs = [*zip(found, made, strict=True)]
     for source, each in pairs:
         _report(source.shown, each)
     if any(SAME_ACCOUNT in said.notes for each in made for said in each.said):
@@ -210,6 +215,14 @@ def _wishes(options: argparse.Namespace) -> Wishes:
     )
 
 
+def variables() -> frozenset[str]:
+    """Return the names of all variables that the reporter reads, its link's among them."""
+    from reporter.link.config import NAMES
+    from reporter.sidecar.settings import Settings
+
+    return NAMES | {name.upper() for name in Settings.model_fields}
+
+
 def _environment(options: argparse.Namespace) -> dict[str, str]:
     """Read --env by the rules of the settings: what they would refuse is wrong usage."""
     given = {}
@@ -231,7 +244,7 @@ def _environment(options: argparse.Namespace) -> dict[str, str]:
         problems = tuple(str(error).splitlines())
     if problems:
         options.error(f"--env: {'; '.join(problems)}")
-    for name in sorted(given.keys() - {field.upper() for field in Settings.model_fields}):
+    for name in sorted(given.keys() - variables()):
         tell(f"--env {name}: not a setting of the reporter; it gets the variable anyway")
     for name in [name for name, value in given.items() if is_service_link(name, value)]:
         tell(f"--env {service_link_ignored(name, given.pop(name))}")

@@ -22,6 +22,7 @@ class Wishes:
 
     `adapter` and `aggregator` are names, empty for none. `cpu_limit` is a quantity, empty for none.
     `own_token_only`: the Pod's other containers get no token, unless the Pod says that they do.
+    `without_token` are namespaces and names of the accounts whose Pods get none by themselves.
     """
 
     image: str
@@ -32,6 +33,7 @@ class Wishes:
     aggregator: str = ""
     cpu_limit: str = ""
     own_token_only: bool = False
+    without_token: frozenset[tuple[str, str]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,10 +20,11 @@ from reporter.common.yaml_text import block
 from reporter.inject.container import Wishes
 from reporter.inject.editing import Unplaced, edited, read
 from reporter.inject.hooks import Hook, annotations_before
-from reporter.inject.jobs import FoundJob, get, jobs, labels_of, put
+from reporter.inject.jobs import FoundJob, get, jobs, labels_of, objects_in, put
 from reporter.inject.rights import gives, role_and_binding
 from reporter.inject.transform import (
     ANNOTATION,
+    AUTOMOUNT,
     Decision,
     Injected,
     Refused,
@@ -104,6 +105,17 @@ def injected(stream: str, wishes: Wishes, chosen: Chosen, *, with_rights: bool =
         made.with_rights = _add_rights(pieces, accounts, made.said)
     made.text = "".join((mark, *pieces))
     return made
+
+
+def without_token(streams: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield namespaces and names of the ServiceAccounts whose Pods do not get their token."""
+    pieces = (piece for stream in streams for piece in split(stream.removeprefix(_MARK)))
+    for piece in pieces:
+        if AUTOMOUNT in piece and "ServiceAccount" in piece:
+            for each, _ in objects_in(read(piece).value):
+                if text(each, "kind") == "ServiceAccount" and each.get(AUTOMOUNT) is False:
+                    metadata = section(each, "metadata")
+                    yield text(metadata, "namespace"), text(metadata, "name")
 
 
 def uninjected(stream: str, chosen: Chosen) -> Made:

@@ -79,7 +79,8 @@ def decide(job: Any, found: FoundJob, wishes: Wishes) -> Decision:
     if isinstance(beside, Refused):
         return Decision(beside, job, job)
     reporter, remarks = container(wishes, beside)
-    notes = [beside.doubt, beside.results.remark, *remarks, *_remarks(bare, beside.pod, wishes)]
+    shared = _remarks(bare, found, beside.pod, wishes)
+    notes = [beside.doubt, beside.results.remark, *remarks, *shared]
     said = Injected(beside.form, beside.adapter["name"], tuple(filter(None, notes)))
     made = _with_reporter(bare, beside, wishes, reporter)
     return Decision(said, job, job) if covers(job, made) else Decision(said, bare, made)
@@ -284,7 +285,7 @@ def _deadline(job: Object) -> int | None:
     return min((each for each in (own, pods) if each is not None), default=None)
 
 
-def _remarks(whole: Any, pod: Object, wishes: Wishes) -> Iterator[str]:
+def _remarks(whole: Any, found: FoundJob, pod: Object, wishes: Wishes) -> Iterator[str]:
     """Yield what a person should know of the Job as a whole."""
     job = section(whole, "spec")
     several = [name for name in ("completions", "parallelism") if (number(job, name) or 1) > 1]
@@ -298,7 +299,12 @@ def _remarks(whole: Any, pod: Object, wishes: Wishes) -> Iterator[str]:
     for field in ("shareProcessNamespace", "hostPID"):
         if pod.get(field) is True:
             yield f"{field}: containers of the same user can read the reporter's token"
-    mounts = pod.get(AUTOMOUNT, None if not wishes.own_token_only else False)
+    # Kustomize and `kubectl -n` fill in the namespaces that files do not have.
+    none = wishes.own_token_only or any(
+        name == account_of(pod) and (not namespace or found.namespace in ("", namespace))
+        for namespace, name in wishes.without_token
+    )
+    mounts = pod.get(AUTOMOUNT, False if none else None)
     if mounts is not False or account_of(pod) == "default":
         yield SAME_ACCOUNT
     if mounts is True and wishes.own_token_only:

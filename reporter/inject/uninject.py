@@ -26,4 +26,4 @@ def run(options: argparse.Namespace) -> int:
     from reporter.inject.stream import uninjected
 
     chosen = selector(options)
-    return pass_on(options, lambda stream: uninjected(stream, chosen))
+    return pass_on(options, lambda streams: [uninjected(each, chosen) for each in streams])

@@ -6,19 +6,20 @@ from functools import cached_property
 from typing import Final
 
 from reporter.common.objects import Object, View, number, section, text
-from reporter.common.text import go_duration
+from reporter.common.text import go_duration, last_lines
 from reporter.jobs.check_pod import TROUBLES, PodView, check_pod
-from reporter.jobs.finding import Finding, Weight, failures, last_event, say
+from reporter.jobs.finding import Finding, Weight, failures, last_event, log_command, say
 from reporter.jobs.job import ENDED, JobView, Outcome, WrittenVerdict, newest_pod
 from reporter.jobs.setting import MARGIN, Setup, find_setup
 from reporter.jobs.verdict_words import verdict_finding
 from reporter.run.names import RUN_LABEL, key_of
 from reporter.run.plan import GLOBAL
-from reporter.verdict.pod import find_adapter
-from reporter.verdict.rows import Row
+from reporter.verdict.pod import find_adapter, read_container
+from reporter.verdict.rows import Row, words_left
 
 LAST: Final = 5
 """So many runs of a CronJob are told."""
+_LINES: Final = 5  # of the end of the adapter's log
 _OF_THE_CHECK: Final = {
     "",
     Row.RESULT,
@@ -37,8 +38,8 @@ _NO_CAUSE: Final = frozenset({"deadline", "stuck-terminating", "oom-killed", "li
 class Look:
     """A Job and what was read beside it, at `now` (Unix seconds).
 
-    `events` are of the Job and its newest Pod; `log` is the end of that Pod's reporter's; `unread`
-    says what could not be read and why.
+    `events` are of the Job and its newest Pod; `log` is the end of that Pod's reporter's, `printed`
+    that of its adapter's; `unread` says what could not be read and why.
     """
 
     job: JobView
@@ -47,6 +48,7 @@ class Look:
     events: Sequence[Object] = ()
     log: str = ""
     unread: Mapping[str, str] = field(default_factory=dict)
+    printed: str = ""
 
     @cached_property
     def pod(self) -> PodView:
@@ -67,7 +69,13 @@ def findings(look: Look) -> list[Finding]:
         again = [each for each in of_pod if _says(verdict, each, pod.name)]
         of_pod = [each for each in of_pod if each not in again]
         causes = (cause for each in again for cause in each.evidence)
-        said += [verdict_finding(verdict, *causes), *_doubts(verdict, look)]
+        of_this = verdict.pod in {"", pod.name} and (verdict.failed or verdict.after)
+        printed = last_lines(look.printed, _LINES, 2048) if of_this else []
+        whose = verdict.pod or pod.name or f"job/{job.name}"
+        adapter = text(section(verdict.evidence or {}, "adapter"), "container")
+        log = log_command(whose, job.namespace, adapter)
+        said.append(verdict_finding(verdict, log, *causes, printed=printed))
+        said += _doubts(verdict, look)
     run = list(_of_run(job))
     settings = list(_settings(job, setup)) if setup or not (verdicts or run) else []
     said += [*_repeats(job), *run, *settings, *_of_job(job)]
@@ -76,7 +84,7 @@ def findings(look: Look) -> list[Finding]:
         each.weight is not Weight.INFO and each.code not in _NO_CAUSE for each in of_pod
     )
     if look.pods and not verdicts and not explained and setup and setup.writes:
-        said.append(say("no-condition", pod=pod.name, reporter=setup.name))
+        said.append(pod.say("no-condition", reporter=setup.name))
     return said + [say("unread", what=what, why=why) for what, why in look.unread.items()]
 
 
@@ -90,8 +98,10 @@ def _says(verdict: WrittenVerdict, found: Finding, pod: str) -> bool:
 def _doubts(verdict: WrittenVerdict, look: Look) -> Iterator[Finding]:
     """Yield when a verdict is not about the present."""
     pod, over = look.pod.name, not look.pods or look.pod.over or look.job.ended
-    if verdict.running and over and "pods" not in look.unread:
-        yield say("reporter-gone")
+    setup = look.pod.setup
+    words = words_left(read_container(look.pod.pod, setup.name)) if setup else ""
+    if verdict.running and over and not words and "pods" not in look.unread:
+        yield say("reporter-gone", namespace=look.job.namespace)
     if verdict.pod and pod and verdict.pod != pod:
         yield say("earlier-attempt", old=verdict.pod, pod=pod)
     if text(section(verdict.evidence or {}, "pod"), "look") == "forbidden":
@@ -108,7 +118,7 @@ def _repeats(job: JobView) -> Iterator[Finding]:
     how = "restarts it" if restarts else "starts another Pod"
     count = "once" if limit == 1 else f"up to {limit} times, with growing pauses"
     never = "restartPolicy: Never and " if restarts else ""
-    yield say("repeated", job=job.name, how=how, count=count, never=never)
+    yield say("repeated", job=job.name, namespace=job.namespace, how=how, count=count, never=never)
 
 
 def _of_run(job: JobView) -> Iterator[Finding]:
@@ -153,7 +163,7 @@ def _settings(job: JobView, setup: Setup | None) -> Iterator[Finding]:
 
 def _of_job(job: JobView) -> Iterator[Finding]:
     if job.suspended:
-        yield say("suspended", job=job.name)
+        yield say("suspended", job=job.name, namespace=job.namespace)
     if job.deleting:
         yield say("deleting")
     over = View(job.object).condition(*ENDED, status="True")
@@ -173,7 +183,7 @@ def _no_pod(look: Look) -> Iterator[Finding]:
     elif why := last_event(look.events, "FailedCreate", "FailedValidation"):
         yield say("no-pod/refused", why=why)
     else:
-        yield say("no-pod")
+        yield say("no-pod", job=look.job.name, namespace=look.job.namespace)
 
 
 def last_runs(cron_job: Object, jobs: Iterable[Object]) -> list[JobView]:
@@ -194,14 +204,14 @@ def findings_of_runs(cron_job: Object, runs: list[JobView]) -> list[Finding]:
 
 
 def _schedule(cron_job: Object, runs: list[JobView]) -> Iterator[Finding]:
-    name = View(cron_job).name
+    name, namespace = View(cron_job).name, View(cron_job).namespace
     spec, due = section(cron_job, "spec"), text(section(cron_job, "status"), "lastScheduleTime")
     if spec.get("suspend") is True:
-        yield say("cron-suspended", name=name)
+        yield say("cron-suspended", name=name, namespace=namespace)
     if not due and not runs:
         yield say("not-due", schedule=text(spec, "schedule"))
     elif not runs:
-        yield say("no-runs", due=due)
+        yield say("no-runs", due=due, name=name, namespace=namespace)
 
 
 def _run(job: JobView) -> Finding:

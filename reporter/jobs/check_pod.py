@@ -5,19 +5,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from reporter.common.objects import Object, View, items, moment, section, text
-from reporter.jobs.finding import Finding, exit_words, joined, last_event, rows, say
+from reporter.common.text import clean, last_lines
+from reporter.jobs.finding import Finding, exit_words, joined, last_event, log_command, rows, say
 from reporter.jobs.job import WrittenVerdict
 from reporter.jobs.reporter_log import complaints, link_trouble, not_written, refused, words
 from reporter.jobs.setting import Setup
 from reporter.verdict.facts import Container, Form, Running, Terminated, Waiting
 from reporter.verdict.not_starting import waiting_row
 from reporter.verdict.pod import BY_KUBELET, EVICTING, find_adapter, read_container
-from reporter.verdict.rows import Row
+from reporter.verdict.rows import FORBIDDEN, Row, words_left
 
 _STUCK = 60.0  # seconds after which a Pod should be gone and is not
 _UNSEEN = 10.0  # seconds in which a scheduler notices a Pod
+_SAME = 128  # bytes by which two texts are taken for the same one
+_SAID = 1024  # characters of a termination message
 _QUIET = 30.0  # seconds that the creation of a container may well take
-_IDLE: Final = frozenset({"", "ContainerCreating", "PodInitializing"})
+IDLE: Final = frozenset({"", "ContainerCreating", "PodInitializing"})
 TROUBLES: Final[Mapping[str, str]] = {
     Row.IMAGE: "image-trouble",
     Row.CONFIG: "config-trouble",
@@ -46,6 +49,7 @@ class PodView:
     ) -> None:
         self.pod, self.now, self.setup, self.log = pod, now, setup, log
         self.name = name = View(pod).name
+        self.namespace = View(pod).namespace
         self.node = text(section(pod, "spec"), "nodeName")
         self.status = section(pod, "status")
         self.over = text(self.status, "phase") in {"Succeeded", "Failed"}
@@ -54,6 +58,7 @@ class PodView:
         ]
         self.regular = self._containers("containerStatuses")
         self.containers = self._containers("initContainerStatuses") + self.regular
+        self.told = " ".join(each.message for each in verdicts)
         # Whether its reporter has said its last word. An older one says neither of which Pod its
         # word is nor whether it is the last.
         self.judged = any(
@@ -69,7 +74,11 @@ class PodView:
 
     def say(self, name: str, /, *evidence: str, about: str = "", **values: object) -> Finding:
         """Return a finding about it."""
-        return say(name, *evidence, about=about, pod=self.name, **values)
+        return say(name, *evidence, about=about, pod=self.name, namespace=self.namespace, **values)
+
+    def log_of(self, container: Container) -> str:
+        """Return the command that shows the log of one of its containers."""
+        return log_command(self.name, self.namespace, container.name)
 
     def event(self, *reasons: str) -> str:
         """Return its newest Event with one of these reasons in words."""
@@ -130,7 +139,7 @@ def _unscheduled(it: PodView) -> Finding:
 
 def _container(it: PodView, container: Container, who: str, tail: str = "") -> Iterator[Finding]:
     """Yield what is wrong with any container; `tail` is what else follows from its not running."""
-    state, log = container.state, f"kubectl logs {it.name} -c {container.name}"
+    state, log = container.state, it.log_of(container)
     ended_idle = it.hidden and it.taken_away and it.over
     match state:
         # Which of these two the kubelet shows is a race.
@@ -139,7 +148,7 @@ def _container(it: PodView, container: Container, who: str, tail: str = "") -> I
         case Terminated() if state.lost and it.hidden:
             yield it.say("not-running", who=who)
         case Waiting(reason, message) if row := waiting_row(state):
-            cause = _pull_failure(it.events, message) if row == Row.IMAGE else ""
+            cause = _pull_failure(it.events, f"{message} {it.told}") if row == Row.IMAGE else ""
             said = joined(reason, message)
             yield it.say(TROUBLES[row], cause, about=container.name, who=who, said=said, tail=tail)
         case Waiting("CrashLoopBackOff"):
@@ -177,11 +186,13 @@ def _reporter(it: PodView, container: Container, setup: Setup) -> Iterator[Findi
         case _:
             yield from _container(it, container, who, tail)
     well = isinstance(state, Running) or (isinstance(state, Terminated) and state.exit_code == 0)
-    if not it.judged and (line := refused(it.log)):
-        yield it.say("missing-rights", line)
-    elif not it.judged and well and (found := not_written(it.log)):
+    line, said = refused(it.log), words_left(container)
+    if not it.judged and (line or FORBIDDEN in said):
+        yield it.say("missing-rights", line, said if well else "")
+    elif not it.judged and well and ((found := not_written(it.log)) or said):
         known = f"not-written/{text(found, 'failure')}"
-        yield it.say(known if known in rows() else "not-written", words(found), who=who)
+        name, log = known if known in rows() else "not-written", it.log_of(container)
+        yield it.say(name, words(found), said, who=who, log=log)
     if trouble := link_trouble(it.log):
         yield it.say("link", trouble, who=who)
 
@@ -191,7 +202,7 @@ def _reporter_failed(it: PodView, container: Container, who: str, tail: str) -> 
 
     A native reporter that waits for its next start may be shown as ended, too.
     """
-    waits, log = isinstance(container.state, Waiting), f"kubectl logs {it.name} -c {container.name}"
+    waits, log = isinstance(container.state, Waiting), it.log_of(container)
     run = container.state if isinstance(container.state, Terminated) else container.last
     run = run or Terminated()
     # Its message is the end of the log, which is shown elsewhere.
@@ -217,13 +228,14 @@ def _pull_failure(events: Sequence[Object], known: str) -> str:
         event
         for event in events
         if (parts := text(event, "message").partition(": "))[0].startswith("Failed to pull")
-        and parts[2] not in known
+        and clean(parts[2], _SAME) not in clean(known, 1 << 16)
     ]
     return last_event(causes, "Failed")
 
 
 def _ended(run: Terminated) -> str:
-    return exit_words(run.exit_code, run.reason, run.message.strip())
+    said = last_lines(run.message, 1, _SAID)  # of what may be the end of the log
+    return exit_words(run.exit_code, run.reason, "".join(said))
 
 
 def _said(shown: Object) -> str:
@@ -233,7 +245,7 @@ def _said(shown: Object) -> str:
 def _not_created(it: PodView) -> Iterator[Finding]:
     """Yield from the Events why nothing runs yet, if no container says it."""
     states = [each.state for each in it.containers]
-    if not all(isinstance(state, Waiting) and state.reason in _IDLE for state in states):
+    if not all(isinstance(state, Waiting) and state.reason in IDLE for state in states):
         return
     since = moment(it.status, "startTime")
     if why := it.event("FailedMount", "FailedAttachVolume", "FailedMapVolume"):

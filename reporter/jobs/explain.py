@@ -3,8 +3,8 @@
 import argparse
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,13 +14,13 @@ from reporter.cli.exits import GOOD, CannotTell
 from reporter.cli.table import paint, wants_colour
 from reporter.common.objects import Object, View, section
 from reporter.common.text import clean
-from reporter.errors import KubeError, NotFound
+from reporter.errors import InvalidRequest, KubeError, NotFound
 from reporter.jobs.check_job import Look, findings, findings_of_runs, last_runs
 from reporter.jobs.finding import Finding, Weight
 from reporter.jobs.job import JobView, Outcome, newest_pod, pods_selector
 from reporter.jobs.setting import find_setup
-from reporter.verdict.facts import Running, Terminated
-from reporter.verdict.pod import read_container
+from reporter.verdict.facts import Container, Running, Terminated, Waiting
+from reporter.verdict.pod import find_adapter, read_container
 
 if TYPE_CHECKING:
     from reporter.kube.api import KubeApi
@@ -38,7 +38,9 @@ exit codes:
 API_VERSION = "v1"
 MOST_PODS = 50
 MOST_EVENTS = 500
-_END_OF_LOG = {"tailLines": "100", "limitBytes": "65536"}
+_END_OF_LOG = {"tailLines": "100"}  # with limitBytes it would be the beginning of its end
+_MOST_OF_LOG = 65536  # bytes
+_NO_LOG = "unable to retrieve container logs"  # as the kubelet answers for one that is gone
 _CRON_JOBS = ("cronjob", "cronjobs", "cj", "cronjob.batch", "cronjobs.batch")
 _WEIGHTS = {Weight.PROBLEM: "31", Weight.WARNING: "33", Weight.INFO: "32"}
 _INDENT = " " * 9
@@ -152,7 +154,7 @@ def _asking_for(what: str, namespace: str) -> Iterator[None]:
 def _look(api: "KubeApi", namespace: str, job: JobView) -> Look:
     """Read what belongs to the Job. A refusal is reported and not fatal."""
     unread: dict[str, str] = {}
-    pods, events, log = list[Object](), list[Object](), b""
+    pods, events, log = list[Object](), list[Object](), ""
 
     @contextmanager
     def reading(what: str) -> Iterator[None]:
@@ -171,11 +173,37 @@ def _look(api: "KubeApi", namespace: str, job: JobView) -> Look:
             events += api.list_page(
                 "Event", namespace, field_selector=selected, limit=MOST_EVENTS, timeout=TIMEOUT
             ).items
+
+    def log_of(container: str, query: Mapping[str, str] = _END_OF_LOG) -> str:
+        found = b""
+        for piece in api.read_log(namespace, View(newest).name, container, query, timeout=TIMEOUT):
+            found = (found + piece)[-_MOST_OF_LOG:]
+        return found.decode(errors="replace")
+
     if container := _to_hear(newest, job):
         with reading("reporter's log"):
-            pod = View(newest).name
-            log = b"".join(api.read_log(namespace, pod, container, _END_OF_LOG, timeout=TIMEOUT))
-    return Look(job, pods, time.time(), events, log.decode(errors="replace"), unread)
+            log = log_of(container)
+    printed = ""
+    if adapter := _adapter_to_hear(newest, job):
+        # One that is run again has said nothing yet of what the verdict is about.
+        again = adapter.last is not None and not isinstance(adapter.state, Terminated)
+        ended = adapter.last if again else adapter.state
+        printed = ended.message if isinstance(ended, Terminated) else ""
+        # Where it has gone with its container, that one's status is what is left.
+        with reading("adapter's log"), suppress(NotFound, InvalidRequest):
+            found = log_of(adapter.name, _END_OF_LOG | ({"previous": "true"} if again else {}))
+            printed = printed if found.startswith(_NO_LOG) else found
+    return Look(job, pods, time.time(), events, log, unread, printed)
+
+
+def _adapter_to_hear(pod: Object, job: JobView) -> Container | None:
+    """Return the adapter's container where it has run and a verdict on it is no success."""
+    setup, pod_name = find_setup(section(pod, "spec")), View(pod).name
+    failed = any(each.failed or each.after for each in job.verdicts if each.pod in {"", pod_name})
+    if setup is None or not failed:
+        return None
+    adapter = read_container(pod, find_adapter(pod, setup.names)[0])
+    return adapter if adapter.last or not isinstance(adapter.state, Waiting) else None
 
 
 def _to_hear(pod: Object, job: JobView) -> str:

@@ -88,6 +88,11 @@ def exit_words(code: int | None, reason: str, message: str) -> str:
     return f"exit code {code or 0}" + (f" ({said})" if said else "")
 
 
+def log_command(pod: str, namespace: str, container: str) -> str:
+    """Return the command that shows a container's log; without its name, of the usual one."""
+    return f"kubectl logs {pod} -n {namespace}" + (f" -c {container}" if container else "")
+
+
 def last_event(events: Sequence[Object], *reasons: str) -> str:
     """Return the newest event with one of these reasons in words, or an empty string.
 

@@ -1,16 +1,23 @@
 """A verdict on a Job in words: what it is based on, and what each row of the contract advises."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from reporter.common.objects import number, section, text
+from reporter.common.text import clean
+from reporter.jobs.check_pod import IDLE, TROUBLES
 from reporter.jobs.finding import Finding, Weight, advice, exit_words, joined
 from reporter.jobs.job import WrittenVerdict
-from reporter.verdict.rows import Row
+from reporter.verdict.rows import FORBIDDEN, TRUE, UNWRITTEN, Row
 
 
-def verdict_finding(verdict: WrittenVerdict, *causes: str) -> Finding:
-    """Return what a verdict means and what to do; `causes` are what Events know besides."""
+def verdict_finding(
+    verdict: WrittenVerdict, log: str, *causes: str, printed: Sequence[str] = ()
+) -> Finding:
+    """Return what a verdict means and what to do; `causes` are what Events know besides.
+
+    `log` is the command that shows the adapter's log, `printed` are its last lines.
+    """
     row, evidence = verdict.row or _row(verdict.reason), verdict.evidence or {}
     weight = Weight.PROBLEM if verdict.failed else Weight.INFO
     todo = advice().get(row, "")
@@ -22,13 +29,17 @@ def verdict_finding(verdict: WrittenVerdict, *causes: str) -> Finding:
         todo = advice()["missing"]
     elif row == Row.NO_RESULT and text(section(evidence, "file"), "state") == "valid":
         todo = advice()["contradicted"]
+    elif row == Row.INTERRUPTED and UNWRITTEN in verdict.message:
+        todo = advice()["forbidden" if FORBIDDEN in verdict.message else "unwritten"]
+        todo += advice()["passed"] if f"{UNWRITTEN}{TRUE} " in verdict.message else ""
     if verdict.after:
         weight = Weight.WARNING
         todo = advice()["after"]
     if verdict.late:
         todo = advice()["late"]
     how = {True: " (final)", False: " (may still change)", None: ""}[verdict.final]
-    return Finding("verdict", weight, f"{verdict}{how}", todo, (*_evidence(verdict), *causes))
+    said = (*_evidence(verdict, row, " ".join(printed)), *(f"log: {each}" for each in printed))
+    return Finding("verdict", weight, f"{verdict}{how}", todo.format(log=log), (*said, *causes))
 
 
 def _row(reason: str) -> str:
@@ -47,22 +58,32 @@ def _out_of_time(shown: Mapping[str, Any], more_time: str) -> str:
     code, looping = number(run, "exitCode"), text(adapter, "reason") == "CrashLoopBackOff"
     if looping or (code and (number(adapter, "restarts") or 0) >= 2):
         last = "" if code is None else f", last with exit code {code}"
-        return advice()["looping"].format(last=last)
-    return advice()["failed"].format(code=code, more_time=more_time) if code else more_time
+        return advice()["looping"].replace("{last}", last)
+    failed = advice()["failed"].replace("{code}", str(code))
+    return failed.replace("{more_time}", more_time) if code else more_time
 
 
-def _evidence(verdict: WrittenVerdict) -> Iterator[str]:
-    """Yield the facts of the annotation in words, those that people ask for."""
+def _evidence(verdict: WrittenVerdict, row: str, printed: str) -> Iterator[str]:
+    """Yield the facts of the annotation in words, those that people ask for.
+
+    Not what the verdict's message, or what was `printed`, says as well.
+    """
     shown = verdict.evidence or {}
     if file := section(shown, "file"):
         cause = text(file, "cause") or text(file, "resultReason")
         yield f"result file: {text(file, 'state')}" + (f" ({cause})" if cause else "")
-    if adapter := section(shown, "adapter"):
+    adapter = dict(section(shown, "adapter"))
+    if text(adapter, "message") and clean(text(adapter, "message"), 64) in clean(printed, 1 << 16):
+        del adapter["message"]
+    waits = text(adapter, "state") == "waiting"
+    # The file was there before the kubelet had told of the container's start.
+    late = row == Row.RESULT and waits and text(adapter, "reason") in IDLE
+    if adapter and not late and not (row in TROUBLES and waits):
         yield f"adapter {text(adapter, 'container')!r}: {_container(adapter)}"
     if last := section(shown, "lastEndedRun"):
         yield f"its last run that ended: {_ended(last)}"
     pod = section(shown, "pod")
-    if blocked := section(pod, "blockedBy"):
+    if (blocked := section(pod, "blockedBy")) and row not in TROUBLES:
         yield f"init container {text(blocked, 'container')!r} blocks it: {_container(blocked)}"
     if text(pod, "disruption"):
         yield f"the Pod was disrupted: {text(pod, 'disruption')}"
@@ -72,9 +93,9 @@ def _evidence(verdict: WrittenVerdict) -> Iterator[str]:
         yield "written by status-ctl reap, which cannot read the result file"
     if verdict.after:
         yield f"after that the adapter ended: {_ended(verdict.after)}"
-    if late := verdict.late:
-        said = f"{text(late, 'status')} {joined(text(late, 'reason'), text(late, 'message'))}"
-        yield f"a result arrived after the verdict: {said} ({text(late, 'observedAt')})"
+    if result := verdict.late:
+        said = f"{text(result, 'status')} {joined(text(result, 'reason'), text(result, 'message'))}"
+        yield f"a result arrived after the verdict: {said} ({text(result, 'observedAt')})"
     waited = shown.get("waitedSeconds")
     if isinstance(waited, int | float):
         yield f"waited {waited:.0f} s; seen at {text(shown, 'observedAt')} in Pod {verdict.pod}"

@@ -4,6 +4,7 @@ import argparse
 import math
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,10 +13,15 @@ from reporter.cli.cluster import TIMEOUT, job_name, open_cluster, said
 from reporter.cli.exits import CANNOT_TELL, FAILED, GOOD, TIME_OVER, CannotTell
 from reporter.cli.output import tell
 from reporter.cli.table import Bar, paint
+from reporter.common.objects import Object, View
 from reporter.common.text import clean
 from reporter.errors import Forbidden, InvalidRequest, KubeError, NotFound, Unauthorized
-from reporter.jobs.job import JobView, Outcome, pods_selector
+from reporter.jobs.job import JobView, Outcome, newest_pod, pods_selector
 from reporter.jobs.lines import lines_of
+from reporter.jobs.setting import Setup
+from reporter.verdict.not_starting import Trouble, trouble_of
+from reporter.verdict.pod import Names, find_adapter, read_pod
+from reporter.verdict.rows import Row
 
 if TYPE_CHECKING:
     from reporter.kube.api import KubeApi
@@ -23,6 +29,10 @@ if TYPE_CHECKING:
 PAUSE = 1.0  # seconds between two looks at the same Job
 LAST_TRIES = 90.0
 """Seconds that a reporter may still write after its Job has ended, where no Pod is shown to us."""
+STUCK = 60.0
+"""Seconds after which --fail-fast takes a container that does not start for a failure by itself."""
+_HOPELESS = frozenset({Row.IMAGE, Row.CONFIG, Row.START, Row.CRASH_LOOPING})
+"""Rows of verdicts that may still change and seldom do."""
 MOST_PODS = 500
 LAST_LOOK = 1.0  # seconds for a request at the end of the time
 
@@ -37,6 +47,9 @@ class Awaited:
     ended_at: float | None = None  # when we first saw it ended; monotonic
     silent: bool = False  # nobody was left that writes, when its Pods were last looked at
     over: bool = False
+    trouble: tuple[str, str] | None = None  # Pod and row, for --fail-fast alone
+    trouble_since: float = 0.0  # monotonic
+    stuck: bool = False  # for so long that it counts as failed
     remark: str = ""
 
     @property
@@ -77,6 +90,7 @@ class Waiting:
         self, api: "KubeApi", namespace: str, jobs: list[Awaited], options: argparse.Namespace
     ) -> None:
         self._api, self._namespace, self._jobs, self._options = api, namespace, jobs, options
+        self._blind = False  # no Pod is shown to us
         self._end = time.monotonic() + (math.inf if options.timeout is None else options.timeout)
         self.bar = Bar(sys.stderr)
 
@@ -86,7 +100,7 @@ class Waiting:
             for job in self._jobs:
                 if not job.over:
                     self._look(job)
-                if self._options.fail_fast and job.outcome is Outcome.FAILED:
+                if self._options.fail_fast and (job.outcome is Outcome.FAILED or job.stuck):
                     return FAILED
             open_jobs = [job for job in self._jobs if not job.over]
             if not open_jobs:
@@ -138,22 +152,55 @@ class Waiting:
             self._lose(job, f"has ended without a final verdict ({job.state})")
         else:
             self._remark(job, view.open_because)
-            # The next look shows anything that was written until the Pods were looked at.
-            job.silent = view.ended and self._is_silent(job, view)
+            if view.ended:
+                # The next look shows anything that was written until the Pods were looked at.
+                job.silent = self._is_silent(job, view)
+            elif self._options.fail_fast and self._is_stuck(job, view):
+                job.stuck = True
+                self._put(job, view)
 
     def _is_silent(self, job: Awaited, view: JobView) -> bool:
         job.ended_at = time.monotonic() if job.ended_at is None else job.ended_at
-        try:
-            page = self._api.list_page(
-                "Pod",
-                self._namespace,
-                pods_selector(view.object),
-                limit=MOST_PODS,
-                timeout=self._patience(),
-            )
-        except KubeError:
+        pods = self._pods(view)
+        if pods is None:
             return time.monotonic() - job.ended_at >= LAST_TRIES
-        return view.nobody_writes(page.items)
+        return view.nobody_writes(pods)
+
+    def _is_stuck(self, job: Awaited, view: JobView) -> bool:
+        """Return whether its newest Pod has failed, as far as anybody can tell before its end."""
+        going = [each for each in view.verdicts if each.final is False]
+        said = [each for each in going if each.row in _HOPELESS]
+        if going and not said:
+            return False  # its reporter is at work, and tells all of it
+        pods = self._pods(view)
+        if pods is None:
+            return bool(said)
+        pod = newest_pod(pods) or {}
+        name = View(pod).name
+        if any(each.pod == name for each in view.verdicts):
+            # What a retry may change is no failure yet.
+            return any(each.pod == name for each in said)
+        trouble = _not_starting(pod, view.setups[0]) if view.setups else None
+        seen = (name, trouble.row) if trouble else None
+        if seen != job.trouble:
+            job.trouble, job.trouble_since = seen, time.monotonic()
+        if trouble is None or time.monotonic() < job.trouble_since + STUCK:
+            return False
+        self._remark(job, trouble.text)
+        return True
+
+    def _pods(self, view: JobView) -> Sequence[Object] | None:
+        """Return the Job's Pods; None where they are not shown to us."""
+        if self._blind:
+            return None
+        selector, patience = pods_selector(view.object), self._patience()
+        try:
+            return self._api.list_page(
+                "Pod", self._namespace, selector, limit=MOST_PODS, timeout=patience
+            ).items
+        except KubeError as error:
+            self._blind = isinstance(error, Forbidden)
+            return None
 
     def _put(self, job: Awaited, view: JobView) -> None:
         self.bar.clear()
@@ -191,3 +238,10 @@ class Waiting:
 
     def _patience(self) -> float:
         return min(TIMEOUT, max(self._left(), LAST_LOOK))
+
+
+def _not_starting(pod: Object, setup: Setup) -> Trouble | None:
+    """Return what keeps the adapter from starting, or its reporter."""
+    adapter, _, _ = find_adapter(pod, setup.names)
+    found = (trouble_of(read_pod(pod, Names("", name))) for name in (adapter, setup.name))
+    return next(filter(None, found), None)

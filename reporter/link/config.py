@@ -43,6 +43,10 @@ _SETTINGS = (
     ("client_key", "CLIENT_KEY", "clientkey"),
 )
 VARIABLES = {name: variable for name, variable, _ in _SETTINGS}
+NAMES = frozenset(
+    {*VARIABLES.values(), *(f"{VARIABLES[each]}_FILE" for each in _PEMS), "WORKER_CONFIG_FILE"}
+)
+"""All variables that are read."""
 _NUMBERS: dict[str, tuple[Callable[[str], float], float, float]] = {
     "progress_port": (int, 1, 65535),
     "done_file_delay": (float, 0, math.inf),

@@ -29,12 +29,13 @@ class World:
     """What is known besides the Job.
 
     `rights` are those of all files. `denied` are those that a cluster does not give, where it was
-    asked, by account and name of the Job.
+    asked, by account and name of the Job. `settings` are the names of the reporter's variables.
     """
 
     judge: Judge
     rights: Rights = field(default_factory=Rights)
     denied: Mapping[tuple[Account, str], frozenset[Right]] = field(default_factory=dict)
+    settings: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from reporter.cli.exits import FAILED, GOOD, reading_input
 from reporter.cli.output import tell
 from reporter.cli.table import paint, wants_colour
 from reporter.common.objects import Object, section, text
+from reporter.inject.command import variables
 from reporter.inject.files import add_files
 from reporter.inject.rights import EVENTS, NEEDED, WATCH, Right
 from reporter.lint.case import Finding, Severity, World
@@ -32,7 +33,7 @@ the reporter. docs/lint.md lists the rules.
 
 exit codes:
   0    no errors (there may be warnings)
-  1    there is an error; with --strict also a warning
+  1    there is an error; with --strict also a warning, or no Job with a reporter
   2    usage error, or a file cannot be read
   4    cannot tell: with --cluster, not reachable or forbidden
   130  Ctrl-C"""
@@ -45,7 +46,11 @@ _WANTED = (*NEEDED, WATCH, EVENTS)
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add_files(parser)
-    parser.add_argument("--strict", action="store_true", help="exit with 1 for warnings too")
+    parser.add_argument(
+        "--strict",
+        action="store_true",
+        help="exit with 1 for warnings too, and if no Job has a reporter",
+    )
     parser.add_argument(
         "--ignore",
         metavar="RULE",
@@ -80,9 +85,9 @@ def run(options: argparse.Namespace) -> int:
     found, checked = _lint(files, options)
     _put(found, checked, options)
     errors = sum(each.rule.severity is Severity.ERROR for each in found)
-    if options.output == "text":
+    if options.output == "text" or not checked:
         tell(_summary(sum(bool(job.reporters) for _, job in checked), errors, len(found) - errors))
-    return FAILED if errors or (options.strict and found) else GOOD
+    return FAILED if errors or (options.strict and (found or not checked)) else GOOD
 
 
 def _lint(
@@ -104,7 +109,7 @@ def _lint(
     ]
     everyone = [job for each in jobs for _, job in each]
     denied = dict(_denied(everyone, options)) if options.cluster else {}
-    world = World(Settings.complaints, Rights(objects), denied)
+    world = World(Settings.complaints, Rights(objects), denied, variables())
     found, checked = list[Finding](), list[tuple[str, Job]]()
     for file, own in zip(files, jobs, strict=True):
         if UNREADABLE.id not in options.ignore:

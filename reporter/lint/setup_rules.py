@@ -1,6 +1,7 @@
 """Rules about what the reporter is told, its form and place among the containers, and times."""
 
 from collections.abc import Iterable
+from difflib import get_close_matches
 from functools import partial
 from typing import Final
 
@@ -73,6 +74,21 @@ def settings_ignored(case: Case) -> Problems:
                 case.reporter.variable(name)[0],
                 f"The reporter ignores the value: {problem}.",
                 f"Set {name} as docs/settings.md says, or remove it.",
+            )
+
+
+@_warning("unknown-setting", "a variable looks like a misspelt setting")
+def unknown_setting(case: Case) -> Problems:
+    given = case.reporter.variables
+    # A setting that is there is not what was meant: POD_NAMESPACE is no misspelt JOB_NAMESPACE.
+    missing = sorted(case.world.settings - given.keys())
+    for name in sorted(given.keys() - case.world.settings):
+        likely = get_close_matches(name.upper(), missing, 1, 0.75)
+        if likely and not name.startswith("SSL_"):  # OpenSSL's
+            yield (
+                given[name][0],
+                f"{name} is not a setting of the reporter.",
+                f"Rename it to {likely[0]}, if that is meant.",
             )
 
 

@@ -327,6 +327,8 @@ def _judged(case: Case, node: NodeLook, pod: NewestPod | None) -> Report:
     report = verdict.report
     if report.row in _SHOWN:
         return report
+    if pod and (said := rows.words_left(pod.reporter)):
+        return rows.unwritten(said)
     if pod and pod.trouble:
         return rows.interrupted(f"Reporter did not start ({_TROUBLES[pod.trouble]})", case.state)
     ended = case.pod is not None and case.pod.ended_for_good

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from reporter.cli import output as show
 from reporter.cli.exits import FAILED, GOOD
@@ -16,9 +16,11 @@ from reporter.cli.junit import Case, junit
 from reporter.cli.output import tell
 from reporter.cli.table import table, terminal_columns
 from reporter.collect.snapshot.rights import PLUGIN
+from reporter.common.objects import text
 from reporter.common.text import clean
-from reporter.results.items import BAD
+from reporter.results.items import BAD, VERDICT
 from reporter.results.run_results import PluginResults, Results, Test, read_results
+from reporter.run.plan import GLOBAL
 from reporter.run.results import SKIPPED
 from reporter.runctl import archive
 
@@ -174,11 +176,16 @@ def _document(plugin: PluginResults) -> dict[str, Any]:
 
 
 def _case(test: Test) -> Case:
-    group = ".".join(test.path)
+    group, name, message, reason = ".".join(test.path), test.name, test.status, ""
+    if text(test.meta, "type") == VERDICT:
+        # Its name is its reason, and another reason is no other test case.
+        group, file = test.path[0], text(test.meta, "file").split("/")
+        name = "/".join([group, *(node for node in file[1:2] if node != GLOBAL)])
+        reason = "" if test.name == file[-1] else test.name
+        message = ": ".join(filter(None, dict.fromkeys((reason, test.said)))) or test.status
     if test.status == "passed":
-        return Case(group, test.name)
+        return Case(group, name, reason=reason)
     if test.status == SKIPPED:
-        return Case(group, test.name, "skipped")
-    return Case(
-        group, test.name, "failure" if test.status in BAD else "error", test.status, test.said
-    )
+        return Case(group, name, "skipped")
+    outcome: Literal["failure", "error"] = "failure" if test.status in BAD else "error"
+    return Case(group, name, outcome, message, test.said, reason)

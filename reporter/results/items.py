@@ -18,6 +18,8 @@ from reporter.run.results import SKIPPED, ResultStatus, status_of, without_resul
 
 BAD: Final = frozenset({ResultStatus.FAILED, ResultStatus.TIMEOUT})
 GOOD: Final = frozenset({ResultStatus.PASSED, SKIPPED})
+VERDICT: Final = "verdict"
+"""The `type` of the one test of a result that has no report: an adapter's, or an error."""
 TRUNCATED: Final = " [truncated]"
 _TEXTS: Final = ("failure", "error", "message", "output", "system-err", "system-out")
 _TEXT: Final = 4096  # characters of one test on the page
@@ -47,7 +49,8 @@ def raw_item(name: str, path: str) -> Item:
 
 def adapter_item(name: str, path: str, verdict: str, reason: str, message: str) -> Item:
     """An adapter's result: the one test has the name of its reason."""
-    test = Item(reason or name, verdict, {}, {"reason": reason, "message": message})
+    details = {"reason": reason, "message": message}
+    test = Item(reason or name, verdict, {"file": path, "type": VERDICT}, details)
     return Item(name, "", {"file": path, "type": "file"}, {}, [test], {verdict: 1})
 
 
@@ -67,7 +70,7 @@ def error_item(
     details = {
         key: value if isinstance(value, str) else str(value) for key, value in document.items()
     }
-    return Item(cause, status, {"file": path}, details)
+    return Item(cause, status, {"file": path, "type": VERDICT}, details)
 
 
 def head(name: str, counts: Mapping[str, int], *, counted: bool) -> str:

@@ -9,6 +9,7 @@ from typing import Any, Final
 import yaml
 
 from reporter.common.kubernetes_yaml import LOADER
+from reporter.results.items import VERDICT
 from reporter.results.report import DEEPEST, Report, UnreadableReport
 
 _MOST_ITEMS: Final = 200_000  # of the written-out tree
@@ -50,6 +51,8 @@ class _Walk:
             else:
                 details, meta = (_mapping(found, key) for key in ("details", "meta"))
                 meta = {key: str(each) for key, each in meta.items() if isinstance(each, str | int)}
+                if meta.get("type") == VERDICT:
+                    del meta["type"]  # this is a report
                 self._report.test(name, _text(found, "status"), details, meta)
 
 

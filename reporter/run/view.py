@@ -17,6 +17,8 @@ from reporter.run.plan import GLOBAL
 from reporter.run.results import NOT_PASSED, ResultStatus
 from reporter.run.state import Status, Step
 from reporter.run.tar_upload import UploadState
+from reporter.verdict.facts import Waiting
+from reporter.verdict.not_starting import waiting_row
 
 DECIDED: Final = frozenset({"complete", "failed", "timed_out"})
 BAD: Final = frozenset({"failed", "timed_out"})
@@ -37,6 +39,7 @@ class EntryState(StrEnum):
     UNKNOWN = "unknown"
     STALE = "stale"
     RETRYING = "retrying"
+    WAITING = "waiting"  # its plugin has not begun
     RUNNING = "running"
     COMPLETE = "complete"
 
@@ -100,6 +103,12 @@ class Row:
     pod: str
 
     @property
+    def stuck(self) -> bool:
+        """Whether it waits for what seldom comes: its image, its configuration or its start."""
+        known = waiting_row(Waiting(self.held_up)) or self.held_up == "InitContainerFailed"
+        return self.state is EntryState.WAITING and bool(known)
+
+    @property
     def decided(self) -> bool:
         """Whether it needs no more waiting."""
         return self.status in DECIDED
@@ -142,14 +151,14 @@ def rows(document: Document) -> Iterator[Row]:
     for entry in items(document, "plugins"):
         pod = section(entry, "pod")
         plugin, node = text(entry, "name"), text(entry, "node")
-        status = text(entry, "status")
+        status, state = text(entry, "status"), _state(entry)
         yield Row(
             key=text(entry, "key") or f"{plugin}/{node or GLOBAL}",
             plugin=plugin,
             node=node,
-            status=status,
+            status=state if state is EntryState.WAITING else status,
             result=text(entry, "result_status"),
-            state=_state(entry),
+            state=state,
             progress=_progress(entry),
             heard=None if status in DECIDED else number(entry, "last-heartbeat"),
             detail=_detail(entry),
@@ -269,7 +278,11 @@ def _state(entry: Mapping[str, Any]) -> EntryState:
         return EntryState.COMPLETE
     if entry.get("stale") is True:
         return EntryState.STALE
-    return EntryState.RETRYING if text(entry, "retry_until") else EntryState.RUNNING
+    if text(entry, "retry_until"):
+        return EntryState.RETRYING
+    pod = section(entry, "pod")
+    begun = not text(pod, "reason") or text(pod, "phase") not in {"", "Pending"}
+    return EntryState.RUNNING if begun else EntryState.WAITING
 
 
 def _detail(entry: Mapping[str, Any]) -> str:

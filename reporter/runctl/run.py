@@ -57,6 +57,7 @@ exit codes:
 
 MOST_ANNOTATIONS: Final = 256 * 1024
 """Bytes that the names and values of all annotations of an object may have."""
+_FACTS: Final = "host-facts"  # what it finds is read by a command of its own
 _COPY: Final = "kubectl.kubernetes.io/last-applied-configuration"
 _AROUND: Final = len('"annotations":{},\n')  # what kubectl adds to the copy
 _SIX_BYTES: Final = re.compile("[<>&\u2028\u2029]")  # as kubectl writes them: < is \u003c
@@ -232,10 +233,12 @@ def _hints(spec: RunSpec, options: argparse.Namespace, end: Document | None = No
     fetched = ended and not gone  # by the command that is named before
     saved = end is not None and uploaded(end)
     sure = "" if fetched or saved or sys.stderr.isatty() else " --yes"
+    names = {each.name for each in spec.plan.plugins}
     lines = {
         "look at it": "" if ended else f"status {run}{where}",
         "wait for it": "" if ended else f"wait run/{run}{where}",
-        "read the results": f"results run/{run}{where}" if fetched else "",
+        "read the facts": f"facts run/{run}{where}" if fetched and _FACTS in names else "",
+        "read the results": f"results run/{run}{where}" if fetched and names != {_FACTS} else "",
         "download the results": "" if gone else f"retrieve {run}{where}",
         "then delete it" if fetched else "delete it": f"delete {run}{where}{sure}",
     }

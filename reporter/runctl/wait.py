@@ -1,9 +1,10 @@
 """`status-ctl wait`: until a run, or a part of it, has come to its end; or until Jobs have."""
 
 import argparse
+import math
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Final
@@ -28,8 +29,12 @@ if TYPE_CHECKING:
 
 END: Final = "end"
 """The goal of waiting for all of a run."""
+NO_RUN: Final = 60.0
+"""Seconds for a run to appear that nobody has named, where no --timeout says how long."""
 STANDS: Final = 3.0
 """Seconds after which what a Pod waits for is no mere step of a start."""
+STUCK: Final = 60.0
+"""Seconds after which --fail-fast takes trouble with an image or a configuration for a failure."""
 _BAR: Final = 24
 _SMALL: Final = 500  # entries that are asked for each time, to say what their Pods wait for
 _WHOLE_TRIES: Final = 5  # for the entries of a run whose summary has said how it ended
@@ -46,7 +51,7 @@ shows the progress.
 exit codes:
   0    passed; every JOB is True
   1    failed: a result is missing or reports a failed check; the final verdict of a JOB is
-       False or Unknown
+       False or Unknown; with --fail-fast also a problem that lasts
   2    usage error
   3    timed out
   4    cannot tell: forbidden, no source for the status, a run or JOB that was deleted, a JOB
@@ -56,16 +61,23 @@ exit codes:
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """What is waited for: all of the run, or the entries that `what` names."""
+    """What is waited for: all of the run, or the entries that `what` names.
+
+    `appears` is how many seconds the run may take to appear.
+    """
 
     what: str = END
     fail_fast: bool = False
     delivery_only: bool = False
+    appears: float = math.inf
 
-    def verdict(self, document: Document) -> int | None:
-        """Return the exit code once there is one. Raises CannotTell where no entry is meant."""
+    def verdict(self, document: Document, stuck: Collection[str] = ()) -> int | None:
+        """Return the exit code once there is one. Raises CannotTell where no entry is meant.
+
+        `stuck` are the entries that have not started for so long that they count as failed.
+        """
         if self.what == END:
-            fine = good(document, delivery_only=self.delivery_only)
+            fine = good(document, delivery_only=self.delivery_only) and not stuck
             if over(document) or (self.fail_fast and not fine):
                 return GOOD if fine else FAILED
             return None
@@ -77,7 +89,7 @@ class Goal:
         if not wanted:
             raise CannotTell(f"the run has no entry {self.what!r}")
         fine = all(not row.bad if self.delivery_only else row.passed for row in wanted)
-        if self.fail_fast and not fine:
+        if self.fail_fast and (not fine or any(row.key in stuck for row in wanted)):
             return FAILED
         decided = all(row.decided for row in wanted)
         # The verdict on a report is known a moment after it is in.
@@ -90,22 +102,26 @@ class Goal:
 class HeldUp:
     """What Pods wait for. Hears each document of a run; `see` returns what is worth a line now.
 
-    Of many nodes with the same trouble in one plugin the first is named.
+    Of many nodes with the same trouble in one plugin the first is named. `stuck` are the entries
+    that waiting seldom helps and has not helped.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._since: dict[str, float] = {}
+        self._since: dict[tuple[str, bool], float] = {}
+        self.stuck = set[str]()
         self._told: set[tuple[str, str]] = set()
 
     def see(self, document: Document) -> list[str]:
         """Return the new lines."""
         now, found = self._clock(), [row for row in rows(document) if row.held_up]
-        self._since = {each.key: self._since.get(each.key, now) for each in found}
+        kept = ((each.key, each.stuck) for each in found)
+        self._since = {each: self._since.get(each, now) for each in kept}
+        self.stuck = {key for (key, bad), at in self._since.items() if bad and now >= at + STUCK}
         lines = []
         for each in found:
             what = each.plugin, each.held_up
-            if now >= self._since[each.key] + STANDS and what not in self._told:
+            if now >= self._since[each.key, each.stuck] + STANDS and what not in self._told:
                 self._told.add(what)
                 lines.append(f"{each.key}: {each.pod}")
         return lines
@@ -150,10 +166,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fail-fast",
         action="store_true",
-        help="stop at the first failure, in a run even if it may still change",
+        help="stop at the first failure, in a run even if it may still change, and at a problem "
+        "with an image or a configuration that lasts 60s; with JOBs also at a crash loop",
     )
     parser.add_argument(
-        "--timeout", metavar="TIME", type=length, help="timeout, as 90s, 30m or 6h (default: none)"
+        "--timeout",
+        metavar="TIME",
+        type=length,
+        help="timeout, as 90s, 30m or 6h (default: none; without NAME, 60s until there is a run)",
     )
     delivery_option(parser)
     show.arguments(parser, show.FORMS)
@@ -167,18 +187,14 @@ def run(options: argparse.Namespace) -> int:
     if options.jobs and not (options.run_name or found):
         return _wait_for_jobs(options)
     chosen = found or origin.choose(options)
-    goal = Goal(options.goal, options.fail_fast, options.delivery_only)
+    appears = NO_RUN if options.timeout is None and not options.jobs else math.inf
+    goal = Goal(options.goal, options.fail_fast, options.delivery_only, appears)
     code, _ = follow(chosen, options, goal, Deadline(options.timeout))
     return code
 
 
 def follow(
-    chosen: Origin,
-    options: argparse.Namespace,
-    goal: Goal,
-    deadline: Deadline,
-    *,
-    more: str = "",
+    chosen: Origin, options: argparse.Namespace, goal: Goal, deadline: Deadline, *, more: str = ""
 ) -> tuple[int, Look]:
     """Wait with a bar and show the end; return what `wait` does. `more` is said of a late run."""
     bar = RunBar(sys.stderr)
@@ -200,13 +216,15 @@ def wait(chosen: Origin, goal: Goal, deadline: Deadline, bar: RunBar) -> tuple[i
     for look in looks:
         if look.document is None:
             last = look if last.document is None else last
+            if last.outcome is ReadOutcome.NOT_FOUND and deadline.elapsed >= goal.appears:
+                break
             continue
         last = look
         for line in held.see(look.document):
             bar.say(line)
         looks.entries = looks.entries or counts(look.document)["entries"] <= _SMALL
         bar.draw(look.document)
-        code = goal.verdict(look.document)
+        code = goal.verdict(look.document, held.stuck)
         if code is not None and "plugins" in look.document:
             return code, look
         if code is not None and (end := _with_entries(looks, goal, code, look)) is not None:

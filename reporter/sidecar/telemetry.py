@@ -1,8 +1,10 @@
 """What the loop does, told to the log and the metrics.
 
-One event per fact, one canonical line per verdict.
+One event per fact, one canonical line per verdict. A verdict that is not on the Job is left in the
+container's termination message as well.
 """
 
+import contextlib
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -11,6 +13,7 @@ from reporter.common import log
 from reporter.errors import Conflict, Denied, Forbidden, KubeError
 from reporter.sidecar.metrics import Metrics
 from reporter.sidecar.publish import LoopOutcome
+from reporter.verdict import rows
 from reporter.verdict.case import Observation
 from reporter.verdict.condition import Standing, Statement
 from reporter.verdict.facts import FileValid, Running, Terminated, pod_of
@@ -36,6 +39,8 @@ class Telemetry:
         self._log = log.get()
         self._said: set[str] = set()
         self._failing: dict[str, tuple[str, float]] = {}
+        self._last_error: KubeError | None = None
+        self._left: str | None = None  # unknown: a process before may have left something
         self._state = ""
 
     def observed(self, o: Observation) -> None:
@@ -87,6 +92,8 @@ class Telemetry:
         """Take over a write that was accepted; a final one is the canonical line of the verdict."""
         report = statement.report
         self._failing.clear()
+        self._last_error = None
+        self._leave("")
         self._metrics.observe_publish("written", seconds=seconds, now=time.time())
         self._metrics.set_condition(
             report.status, report.reason, from_file=report.from_file, final=statement.final
@@ -107,6 +114,7 @@ class Telemetry:
         """Take over a final verdict that an earlier start of this container has written."""
         note = standing.note
         row = note.row if note else ""
+        self._leave("")
         self._metrics.set_condition(
             standing.status, standing.reason, from_file=row == Row.RESULT, final=True
         )
@@ -138,8 +146,11 @@ class Telemetry:
                 self._log.warning("Stopped before a final verdict was known")
 
     def withheld(self, report: Report, evidence: Mapping[str, Any]) -> None:
-        """Log a final verdict that is not on the Job, once: nothing else here shows it."""
+        """Log a final verdict that is not on the Job, once, and leave it to who looks later."""
         self._once("Verdict not written yet", reason=report.reason, text=report.message)
+        error = self._last_error
+        forbidden = isinstance(error, Forbidden) and not isinstance(error, Denied)
+        self._leave(rows.last_words(report, str(error or "no answer"), forbidden=forbidden))
 
     def failed(self, what: str, error: KubeError) -> None:
         """Take over a request that failed; the same failure again is said every half minute."""
@@ -149,6 +160,7 @@ class Telemetry:
             return
         self._metrics.observe_failure(error.failure)
         if what == "job":
+            self._last_error = error
             self._metrics.observe_publish("failed", seconds=0.0, now=time.time())
         now = self._clock()
         last, said_at = self._failing.get(what, ("", float("-inf")))
@@ -164,11 +176,24 @@ class Telemetry:
         tell = self._log.info if isinstance(error, Conflict) else self._log.warning
         tell("Request failed", request=what, failure=error.failure, error=str(error), **hint)
 
+    def _leave(self, words: str) -> None:
+        if words != self._left:
+            self._left = words
+            leave_message(words)
+
     def _once(self, message: str, **fields: str) -> None:
         key = f"{message}{fields}"
         if key not in self._said and len(self._said) < 100:
             self._said.add(key)
             self._log.warning(message, **fields)
+
+
+def leave_message(text: str, path: str = "/dev/termination-log") -> None:
+    """Have the container's status say this at its end, in place of the end of its log."""
+    # Only where there is such a file already: outside of a container there is none.
+    with contextlib.suppress(OSError), open(path, "r+") as file:  # noqa: PTH123
+        file.write(text)
+        file.truncate()
 
 
 def _plain(attempt: Any) -> Mapping[str, Any]:

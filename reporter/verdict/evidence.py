@@ -6,7 +6,7 @@ Published, with the rest of the annotation, as `schemas/verdict.v1.schema.json`;
 from typing import Any
 
 from reporter.common.objects import stamp
-from reporter.common.text import clean
+from reporter.common.text import clean, last_lines
 from reporter.verdict.case import Observation
 from reporter.verdict.condition import known, stamp_of
 from reporter.verdict.facts import (
@@ -176,7 +176,8 @@ def _run(run: Terminated) -> dict[str, Any]:
         {
             "exitCode": run.exit_code,
             "reason": _text(run.reason),
-            "message": _text(run.message),
+            # It may be the end of the log.
+            "message": _text("\n".join(last_lines(run.message, 5, TEXT_LIMIT))),
             "signal": run.signal or None,
             "startedAt": stamp_of(run.started_at),
             "finishedAt": stamp_of(run.finished_at),

@@ -214,6 +214,30 @@ def interrupted(cause: str, state: State | None) -> Report:
     )
 
 
+UNWRITTEN = "the verdict was "
+FORBIDDEN = "; writing it was forbidden: "
+
+
+def last_words(report: Report, error: str, *, forbidden: bool) -> str:
+    """Return what a reporter leaves in its termination message: a verdict that is not written."""
+    how = FORBIDDEN if forbidden else "; writing it failed: "
+    # It all fits into a condition, with what `unwritten` and `of_index` put before it.
+    said = clean(f"{report.status} {report.reason}: {report.message}", 640)
+    return f"{UNWRITTEN}{said}{how}{clean(error, 256)}"
+
+
+def words_left(reporter: Container) -> str:
+    """Return the last words of a reporter that has ended; empty without any."""
+    runs = () if isinstance(reporter.state, Running) else (reporter.state, reporter.last)
+    said = (run.message for run in runs if isinstance(run, Terminated))
+    return next((each for each in said if each.startswith(UNWRITTEN)), "")
+
+
+def unwritten(words: str) -> Report:
+    """N: the reporter has ended, and these are its last words."""
+    return _report(Row.INTERRUPTED, UNKNOWN, f"Reporter ended; {words}")
+
+
 def misfit(problem: str) -> Report:
     """M: the reporter's own settings do not fit."""
     return _report(Row.MISFIT, UNKNOWN, f"Invalid reporter settings: {problem}")

@@ -73,7 +73,7 @@ def test_the_end(browser, stage):
         stage.receive(key)
     stage.call(stage.store.advance_run(Phase.POST_PROCESSING))
     browser.until("document.querySelector('#hero-status').textContent === 'Post-processing'")
-    tar = Tar("202601010000_sonobuoy_x.tar.gz", "2026-01-01T00:00:00Z", "ab" * 32, 1_500_000)
+    tar = Tar("x_202601010000.tar.gz", "2026-01-01T00:00:00Z", "ab" * 32, 1_500_000)
     trying = TarUpload("store", UploadState.UPLOADING, 1.0, "503")
     stage.call(stage.store.note_upload(trying, tar))
     browser.until("document.querySelector('#tar').textContent.includes('store: uploading')")
@@ -99,7 +99,7 @@ def test_the_end_comes_between_two_frames(browser, stage):
     for key in stage.keys:
         stage.receive(key)
     stage.call(stage.store.advance_run(Phase.POST_PROCESSING))
-    tar = Tar("202601010000_sonobuoy_x.tar.gz", "2026-01-01T00:00:00Z", "ab" * 32, 1_500_000)
+    tar = Tar("x_202601010000.tar.gz", "2026-01-01T00:00:00Z", "ab" * 32, 1_500_000)
     stage.call(stage.store.advance_run(Phase.CLOSED, tar=tar))
     browser.until(f"{LINK} === 'Run is over'")
 
@@ -115,6 +115,7 @@ def test_what_the_launcher_shows(browser):
         launched.launch(Step.WATCHING, pods={E2E: pending})
         opened(browser, launched.url, 1)
         waits = browser.run(f"return {row(E2E)}.querySelector('.text:last-child').textContent")
+        state = browser.run(f"return {row(E2E)}.querySelector('.state').textContent")
         browser.run(f"{row(E2E)}.querySelector('.expand').click()")
         browser.until("document.querySelectorAll('.more').length === 1")
         details = browser.text(".more")
@@ -133,7 +134,7 @@ def test_what_the_launcher_shows(browser):
             ends.append(browser.text("#hero-sub"))
         stays = browser.text("#problems")
 
-    assert "Pending: ErrImagePull: not found" == waits
+    assert ("Waiting", "Pending: ErrImagePull: not found") == (state, waits)
     assert "e2e-x, on node1, Pending" in details
     assert "ErrImagePull: not found" in details
     assert "plugin e2e skips node win1: not Linux" == first
@@ -158,7 +159,7 @@ def test_a_check_that_failed(browser, stage):
     for key in (node3, E2E):
         stage.receive(key, verdict="passed", reason="AllGood", message="fine")
     stage.call(stage.store.advance_run(Phase.POST_PROCESSING))
-    tar = Tar("202601010000_sonobuoy_x.tar.gz", "2026-01-01T00:00:00Z", "ab" * 32, 1_500_000)
+    tar = Tar("x_202601010000.tar.gz", "2026-01-01T00:00:00Z", "ab" * 32, 1_500_000)
     stage.call(stage.store.advance_run(Phase.CLOSED, tar=tar))
     browser.until(f"{LINK} === 'Run is over'")
 

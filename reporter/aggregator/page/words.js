@@ -1,7 +1,7 @@
 // How words, numbers and times are written. Which words there are, `/status` says.
 
 /** The states of entries, what needs attention first. */
-export const STATES = ["failed", "timed_out", "check_failed", "unknown", "stale", "retrying", "running", "complete"];
+export const STATES = ["failed", "timed_out", "check_failed", "unknown", "stale", "retrying", "waiting", "running", "complete"];
 
 export const number = new Intl.NumberFormat("en");
 const clock = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });

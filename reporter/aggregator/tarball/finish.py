@@ -189,6 +189,6 @@ def measure(file: IO[bytes], go_on: Callable[[], None]) -> tuple[str, int]:
 
 def _names(run: str, started_at: float) -> Iterator[str]:
     """Yield the names that the tarball of a run may have, the first one unless that is taken."""
-    name = f"{datetime.fromtimestamp(started_at, UTC):%Y%m%d%H%M}_sonobuoy_{run}"
+    name = f"{run}_{datetime.fromtimestamp(started_at, UTC):%Y%m%d%H%M}"
     yield f"{name}.tar.gz"
     yield from (f"{name}-{number}.tar.gz" for number in count(2))

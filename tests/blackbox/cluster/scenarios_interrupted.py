@@ -200,7 +200,7 @@ def _ask_while_it_is_suspended(run: Run) -> None:
         run,
         *says_interrupted("Job was suspended"),
         "problem: The Job is suspended: it has no Pods until it is resumed.",
-        """What to do: kubectl patch job <job> -p '{"spec":{"suspend":false}}'""",
+        """What to do: kubectl patch job <job> -n <namespace> -p '{"spec":{"suspend":false}}'""",
     )
     run.controlplane.request("PATCH", run.path, {"spec": {"suspend": False}}, actions.MERGE)
     run.wait(lambda: len(run.pods()) == 2, "a second Pod")

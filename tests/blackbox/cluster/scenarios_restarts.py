@@ -48,7 +48,7 @@ def _ask_in_the_loop(run: Run) -> None:
         "exit code 7, restarted 2 times (may still change)",
         "backoffLimit limits the retries.",
         "Container 'adapter' of Pod <pod> keeps failing: exit code 7 (Error), restarted 2 times.",
-        "What to do: kubectl logs <pod> -c adapter --previous",
+        "What to do: kubectl logs <pod> -n <namespace> -c adapter --previous",
     )
     run.wait(lambda: run.pods()[-1][-1].gone, "the Pod is gone", 90)
 
@@ -246,7 +246,8 @@ RESTARTS = [
             says_timeout("5s")[0],
             "previous run: exit code 1 (Error)",
             "What to do: A run of the adapter failed with exit code 1: see its log (kubectl logs "
-            "--previous). Check whether the adapter hangs (kubectl logs), or give it more time: ",
+            "<pod> -n <namespace> -c adapter --previous). Check whether the adapter hangs (kubectl "
+            "logs <pod> -n <namespace> -c adapter), or give it more time: ",
         ),
     ),
 ]

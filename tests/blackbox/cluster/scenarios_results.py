@@ -57,7 +57,7 @@ def says_exited(code: int) -> tuple[str, ...]:
         f"{code}: Error (final)",
         "What to do: See the adapter's log: it ended before it wrote a result.",
         f"info:    Container 'adapter' of Pod <pod> ended: exit code {code} (Error).",
-        "What to do: kubectl logs <pod> -c adapter",
+        "What to do: kubectl logs <pod> -n <namespace> -c adapter",
     )
 
 
@@ -76,8 +76,7 @@ def says_timeout(said: str) -> tuple[str, ...]:
     return (
         f"problem: Available=False AdapterTimeout: Adapter did not produce results within {said} "
         "(final)",
-        "What to do: Check whether the adapter hangs (kubectl logs), or give it more time: "
-        "MAX_WAIT_TIME_SECONDS on the reporter.",
+        "What to do: Check whether the adapter hangs (kubectl logs <pod> -n <namespace>",
     )
 
 
@@ -175,12 +174,14 @@ RESULTS = [
     ),
     Scenario(
         "failure-with-exit-1",
-        f"sleep 1; {writes('failure', 'DiskFull', 'No space on /data')}; exit 1",
+        f"sleep 1; echo one file too many; {writes('failure', 'DiskFull', 'No space on /data')}; "
+        "exit 1",
         result(FALSE, "DiskFull", "No space on /data"),
         explain=(
             "problem: Available=False DiskFull: No space on /data (final)",
+            "- log: one file too many",
             "What to do: The adapter reported this itself: see its log, or ask its author.",
-            "What to do: kubectl logs <pod> -c adapter",
+            "What to do: kubectl logs <pod> -n <namespace> -c adapter",
         ),
     ),
     Scenario(

@@ -149,7 +149,8 @@ SETTINGS = [
             "problem: The reporter's container 'status-reporter' of Pod <pod> exited: exit code 1 "
             "(Error).",
             "- No such Job: check JOB_NAME and JOB_NAMESPACE: nobody",
-            "What to do: For the cause, see its log: kubectl logs <pod> -c status-reporter",
+            "What to do: For the cause, see its log: kubectl logs <pod> -n <namespace> "
+            "-c status-reporter",
         ),
         explain_native=(
             "problem: The reporter's container 'status-reporter' of Pod <pod> could not write to "

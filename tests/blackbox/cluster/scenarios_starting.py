@@ -407,7 +407,7 @@ STARTING = [
             "code 6: Error (final)",
             CHECK_COMMAND,
             "info:    Container 'prepare' of Pod <pod> ended: exit code 6 (Error).",
-            "What to do: kubectl logs <pod> -c prepare",
+            "What to do: kubectl logs <pod> -n <namespace> -c prepare",
         ),
     ),
     Scenario(

@@ -173,6 +173,8 @@ def lost(stage: Stage, reaper: Reaper) -> Iterator[Lost]:
     with HollowNodes(stage.controlplane) as nodes, ThreadPoolExecutor(8) as pool:
         began = [pool.submit(jobs.remove_node, f"node-{n}", nodes) for n in TWICE]
         began.append(pool.submit(jobs.start, "living"))
+        script, account = f"sleep 2; {writes()}", "default"  # which has no rights
+        began.append(pool.submit(jobs.start, "mute", script=script, serviceAccountName=account))
         for form in ("cronjob", "deployment"):
             began.append(pool.submit(jobs.force_delete, form, by=form))
         for n in TWICE:
@@ -238,6 +240,19 @@ def test_force_deletion_and_sigkill(lost: Lost, way: str, number: str) -> None:
         if way == "killed":
             said = "Reporter ended before a verdict was known; adapter container ended with exit "
             assert said + "code 137" == shown.condition["message"]
+
+
+def test_reporter_that_may_not_write(lost: Lost) -> None:
+    """Its termination message, which its restricted Pod can write, has its verdict."""
+    run = lost.runs["mute"]
+    with explained(run):
+        shown = final(run)
+
+        assert ("N", "Unknown") == (shown.note["rule"], shown.condition["status"])
+        said = (
+            "Reporter ended; the verdict was True Checked: All is well; writing it was forbidden: "
+        )
+        assert shown.condition["message"].startswith(said)
 
 
 def test_cronjob(lost: Lost) -> None:

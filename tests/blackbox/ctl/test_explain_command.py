@@ -8,10 +8,17 @@ import yaml
 from tests import verdicts
 from tests.blackbox.ctl.cluster import kubeconfig
 from tests.blackbox.ctl.scripted import Home, interrupted
-from tests.fakekube import Answer, FakeKube, Rule, make_job, make_pod, waiting
+from tests.fakekube import Answer, FakeKube, Rule, make_job, make_pod, running, terminated, waiting
 from tests.verdicts import with_verdicts
 
 JOB_UID = make_job()["metadata"]["uid"]
+TRACEBACK = b"""begin
+Traceback (most recent call last):
+  File "check.py", line 7, in <module>
+    raise ValueError("no quota")
+    ~~~~~^^^
+ValueError: no quota
+"""
 
 
 def add_event(fake: FakeKube, reason: str, message: str, uid: str, name: str = "validate") -> None:
@@ -47,7 +54,6 @@ TEXT = """\
 Job default/validate
 
 problem: Available=False AdapterImagePullFailed: ErrImagePull: not found (may still change)
-         - adapter 'adapter': waiting
          - waited 12 s; seen at  in Pod validate-x7k2p
          - Failed: Failed to pull image "x": no such manifest
          What to do: Check the image's name and tag, that the registry can be reached from the \
@@ -186,7 +192,66 @@ class TestExplain:
         fake.update_job("validate", lambda _: with_verdicts(verdicts.TIMEOUT))
         asked = len(fake.requests("GET", "/log"))
         assert "could not write" not in at_home.run("explain", "validate")[1]
-        assert asked == len(fake.requests("GET", "/log"))
+        containers = [each.query["container"] for each in fake.requests("GET", "/log")]
+        assert ["adapter"] == containers[asked:]
+
+    @pytest.mark.parametrize(
+        ("answer", "said"),
+        [
+            (Answer(body=b"a\n\nb\nc\n\x1b[31md\ne\nf\n"), ["b", "c", "[31md", "e", "f"]),
+            (Answer(body=TRACEBACK), ["begin", "ValueError: no quota"]),
+            (Answer(body=b"unable to retrieve container logs for containerd://1"), ["its end"]),
+            (Answer(body=b""), []),
+            (Answer(404), ["its end"]),
+            (Answer(400), ["its end"]),
+        ],
+    )
+    def test_the_last_lines_of_the_adapter(
+        self, at_home: Home, fake: FakeKube, answer: Answer, said: list[str]
+    ) -> None:
+        """Five of them; those of its status where the container has gone."""
+        fake.create_job(with_verdicts(verdicts.result(False, "QuotaMissing")))
+        fake.create_pod(make_pod(make_job(), adapter_state=terminated(1, message="its end")))
+        fake.fail(answer, path="/log", times=None)
+        code, out, err = at_home.run("explain", "validate")
+        shown = [each.partition("- log: ")[2] for each in out.splitlines() if "- log: " in each]
+
+        assert (0, "", said) == (code, err, shown)
+
+    def test_an_adapter_that_prints_long_lines(self, at_home: Home, fake: FakeKube) -> None:
+        """JSON, say; the last line is what people look for."""
+        fake.create_job(with_verdicts(verdicts.result(False, "QuotaMissing")))
+        fake.create_pod(pod := make_pod(make_job(), adapter_state=terminated(1)))
+        printed = b"".join(b"%03d %s\n" % (at, b"x" * 5000) for at in range(99)) + b"no quota\n"
+        fake.store.logs["default", pod["metadata"]["name"], "adapter"] = printed
+        out = at_home.run("explain", "validate")[1]
+
+        assert ["no quota"] == [
+            each.partition("- log: ")[2] for each in out.splitlines() if "- log: " in each
+        ]
+
+    @pytest.mark.parametrize("state", [waiting("CrashLoopBackOff"), running()])
+    def test_an_adapter_that_is_run_again(self, at_home: Home, fake: FakeKube, state) -> None:
+        """The run that the verdict is about tells why."""
+        fake.create_job(with_verdicts(verdicts.TIMEOUT))
+        states = {"adapter_state": state, "last_state": terminated(1)}
+        fake.create_pod(make_pod(make_job(), restarts=3, **states))
+        fake.fail(Answer(body=b"no quota\n"), path="/log", times=None)
+
+        assert "- log: no quota\n" in at_home.run("explain", "validate")[1]
+        (asked,) = fake.requests("GET", "/log")
+        assert ("adapter", "true") == (asked.query["container"], asked.query["previous"])
+
+    @pytest.mark.parametrize("status", [403, 500, 502])
+    def test_the_log_of_the_adapter_cannot_be_read(
+        self, at_home: Home, fake: FakeKube, status: int
+    ) -> None:
+        """Not allowed, or the node does not answer."""
+        fake.create_job(with_verdicts(verdicts.TIMEOUT))
+        fake.create_pod(make_pod(make_job()))
+        fake.fail(Answer(status), path="/log", times=None)
+
+        assert "The adapter's log could not be read: " in at_home.run("explain", "validate")[1]
 
     def test_the_log_tells_of_a_broken_link(self, at_home: Home, fake: FakeKube) -> None:
         """The Job has its verdict, and the aggregator has not."""

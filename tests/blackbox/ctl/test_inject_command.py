@@ -57,6 +57,20 @@ def test_a_stream_is_passed_on_with_the_reporter_in_its_jobs():
     )
 
 
+def test_an_account_in_another_file_that_mounts_no_token(tmp_path):
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "mine"}}
+    mine = JOB.replace("automountServiceAccountToken: false", "serviceAccountName: mine")
+    (tmp_path / "job.yaml").write_text(mine)
+    (tmp_path / "who.yaml").write_text(
+        yaml.safe_dump(account | {"automountServiceAccountToken": False})
+    )
+
+    code, _, report = ctl("inject", "-f", str(tmp_path))
+
+    assert (0, True) == (code, "injected (native form" in report)
+    assert "can write the verdict of any Job" not in report
+
+
 def test_check_tells_whether_something_would_change(tmp_path):
     """For pipelines: nothing is written but the report."""
     file = tmp_path / "job.yaml"
@@ -190,7 +204,16 @@ def test_variables_that_are_no_settings():
     link = "METRICS_PORT=tcp://10.0.0.1:9090"
 
     code, out, report = ctl(
-        "inject", "-f", "-", "--env", "MAX_WAIT_TIME=60", "--env", link, data=JOB
+        "inject",
+        "-f",
+        "-",
+        "--env",
+        "MAX_WAIT_TIME=60",
+        "--env",
+        link,
+        "--env",
+        "RESULT_TYPE=a",
+        data=JOB,
     )
 
     reporter = yaml.safe_load(out)["spec"]["template"]["spec"]["initContainers"][0]
@@ -198,6 +221,7 @@ def test_variables_that_are_no_settings():
     assert (0, "60", False) == (code, given["MAX_WAIT_TIME"], "METRICS_PORT" in given)
     assert "ports" not in reporter
     assert "--env MAX_WAIT_TIME: not a setting of the reporter" in report
+    assert "--env RESULT_TYPE: " not in report
     assert "--env METRICS_PORT='tcp://10.0.0.1:9090': set by Kubernetes for a Service" in report
 
 

@@ -196,6 +196,62 @@ def test_as_junit(results: Path) -> None:
     assert ("3", "1", "1") == tuple(suite.get(name) for name in ("tests", "failures", "skipped"))
 
 
+QUOTA = """\
+name: quota
+items:
+- name: node1
+  meta: {type: node}
+  items:
+  - name: r.json
+    items:
+    - name: %s
+      status: %s
+      meta: {file: results/node1/r.json, type: verdict}
+      details: {reason: %s, message: no quota}
+- name: node2
+  meta: {type: node}
+  items:
+  - name: gone
+    status: failed
+    meta: {file: errors/node2/error.json, type: verdict}
+    details: {error: gone}
+"""
+
+
+@pytest.mark.parametrize(
+    ("reason", "status", "message"),
+    [("Missing", "failed", "Missing: no quota"), ("Enough", "passed", None)],
+)
+@pytest.mark.parametrize("words", [(), ("--node", "node1")])
+def test_a_verdict_as_junit(tmp_path: Path, words, reason, status, message) -> None:
+    """One test case for its plugin and node, whatever its reason is this time."""
+    folder = tmp_path / "plugins" / "quota"
+    folder.mkdir(parents=True)
+    (folder / "sonobuoy_results.yaml").write_text(QUOTA % (reason, status, reason))
+    _, out, _ = call(str(tmp_path), "-o", "junit", *words)
+    cases = {each.get("name"): each for each in ElementTree.fromstring(out).iter("testcase")}
+    case, other = cases["quota/node1"], cases.get("quota/node2")
+    failure = case.find("failure")
+
+    assert "quota" == case.get("classname")
+    assert reason == case.find("properties/property[@name='reason']").get("value")
+    assert message == (None if failure is None else failure.get("message"))
+    assert other is None if words else "gone" == other.find("failure").get("message")
+
+
+@pytest.mark.parametrize("meta", ["type: verdict", "type: verdict, file: a", "file: ['x']"])
+def test_a_verdict_that_nobody_knows_as_junit(results: Path, meta: str) -> None:
+    """A tarball from elsewhere: what its results lack costs no other plugin its own."""
+    folder = results / "plugins" / "other"
+    folder.mkdir()
+    item = f"- {{name: Missing, status: failed, meta: {{{meta}}}}}"
+    (folder / "sonobuoy_results.yaml").write_text(f"name: other\nitems:\n{item}\n")
+    code, out, err = call(str(results), "-o", "junit")
+    suites = {each.get("name") for each in ElementTree.fromstring(out)}
+
+    assert (1, "", {"unit", "logs", "mine", "other"}) == (code, err, suites)
+
+
 @pytest.mark.parametrize(
     ("text", "words", "said"),
     [

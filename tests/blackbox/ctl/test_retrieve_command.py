@@ -15,7 +15,7 @@ from tests import forked
 from tests.blackbox.ctl.scripted import BOUND, STATUS_CTL, Home, Scripted, entry, run_status
 from tests.scripted_server import Act, Cut, Say, Silence
 
-NAME = "203001011200_sonobuoy_5e1f0c6a.tar.gz"
+NAME = "5e1f0c6a_203001011200.tar.gz"
 FOLDER = NAME.removesuffix(".tar.gz")
 
 

@@ -214,6 +214,25 @@ class TestWaits:
             "  then delete it        status-ctl delete first",
         ] == err.splitlines()[-4:]
 
+    @pytest.mark.parametrize(
+        ("more", "named"), [([], ["facts"]), (["-f", "quota.yaml"], ["facts", "results"])]
+    )
+    def test_what_host_facts_has_found_is_read_with_facts(
+        self,
+        there: Home,
+        fake: FakeKube,
+        controllers: Controllers,
+        more: list[str],
+        named: list[str],
+    ) -> None:
+        controllers.annotations = shown("complete", plugin("host-facts", status="complete"))
+        chosen = ["run", "--plugin", "host-facts", *more, "--image", "r:1", "--name", "first"]
+        code, _, err = there.run(*chosen, "--storage", "none", "--wait")
+
+        assert 0 == code, err
+        read = [line.split()[4] for line in err.splitlines() if line.startswith("  read the")]
+        assert named == read
+
     def test_no_longer_than_the_timeout(
         self, there: Home, fake: FakeKube, controllers: Controllers
     ) -> None:

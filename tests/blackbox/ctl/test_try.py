@@ -5,6 +5,7 @@ import os
 import shutil
 
 import pytest
+import yaml
 
 from tests import forked
 from tests.blackbox.ctl.trying import (
@@ -228,14 +229,18 @@ def test_what_is_wrong_with_the_file_is_told_like_validate_does():
     ] == told
 
 
-def test_the_condition_stands_before_the_annotation():
-    """Four kilobytes of evidence must not hide it."""
+@pytest.mark.parametrize("words", [["-o", "yaml"], []])
+def test_the_condition_stands_before_the_annotation(words):
+    """Four kilobytes of evidence must not hide it, and are shown on demand alone."""
     out = forked.run(
-        [*STATUS_CTL, "try", "--", "sh", "-c", SUCCESS],
+        [*STATUS_CTL, "try", *words, "--", "sh", "-c", FAILURE],
         capture_output=True,
         text=True,
         timeout=BOUND,
         check=False,
+        env={**os.environ, "REPORT_DETAILS": "true"},
     ).stdout
+    kept = ["status-reporter.io/Available"] * bool(words) + ["status-reporter.io/Available.details"]
 
     assert 0 < out.index("\nstatus:\n") < out.index("annotations:")
+    assert kept == sorted(yaml.safe_load(out)["metadata"]["annotations"])

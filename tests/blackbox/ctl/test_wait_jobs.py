@@ -161,6 +161,16 @@ def test_fail_fast(at_home: Home, fake: FakeKube) -> None:
     assert (1, "job.batch/two\n") == (code, out)
 
 
+def test_fail_fast_where_waiting_seldom_helps(at_home: Home, fake: FakeKube) -> None:
+    """The reporter has waited for the image itself; Pods are not shown to us."""
+    fake.tokens.roles["person"] = (Rule(("get",), ("jobs",)),)
+    fake.create_job(verdict("one", verdicts.NOT_PULLED, final=False))
+    code, out, _ = at_home.run("wait", "one", "two", "--fail-fast")
+
+    assert 1 == code
+    assert out.startswith("job.batch/one  Available=False  AdapterImagePullFailed: ")
+
+
 @pytest.mark.parametrize(
     ("jobs", "code", "said"),
     [

@@ -54,7 +54,7 @@ def status_ctl_try(*arguments, before=()):
 @contextlib.contextmanager
 def started(*arguments, before=(), **options):
     """A run that is under way, for signals."""
-    program = [*STATUS_CTL, "try", *arguments]
+    program = [*STATUS_CTL, "try", "-o", "yaml", *arguments]
     process = (
         subprocess.Popen([*before, sys.executable, *program], **PIPES, **options)
         if before

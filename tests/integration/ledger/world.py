@@ -27,7 +27,7 @@ PLAN = Plan(
     timeout_seconds=50,
 )
 NOW = 1_000_000.0
-TAR = Tar("202601010000_sonobuoy_run-1.tar.gz", "2026-01-01T00:00:00Z", "ab" * 32, 12)
+TAR = Tar("run-1_202601010000.tar.gz", "2026-01-01T00:00:00Z", "ab" * 32, 12)
 HANG = 30.0  # seconds; only a bound
 
 

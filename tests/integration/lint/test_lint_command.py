@@ -124,6 +124,32 @@ def test_warnings(home: Home, words: list[str], code: int) -> None:
     assert code == home.run("lint", "-f", "job.yaml", *words)[0]
 
 
+@pytest.mark.parametrize(("words", "code"), [([], 0), (["--strict"], 1)])
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_files_without_a_job(home: Home, words: list[str], code: int, form: str) -> None:
+    """A pipeline that looks in the wrong place is not to pass, and is told why."""
+    (home.folder / "map.yaml").write_text("{apiVersion: v1, kind: ConfigMap}")
+    found, _, err = home.run("lint", "-f", "map.yaml", *words, "-o", form)
+
+    assert code == found
+    assert "no Jobs with a status reporter found" in err
+
+
+def test_the_variables_of_the_link_are_settings(home: Home) -> None:
+    """A file of certificates is one, one of an address is not; what OpenSSL reads is none of ours.
+
+    A suggestion is a variable that there is, and the order is the same each time.
+    """
+    settings = {"NODE_NAME": "n1", "CLIENT_CERT_FILE": "/c", "WORKER_CONFIG_FILE": "/w"}
+    others = {"SSL_CERT_FILE": "/s", "RESULT_FILE": "/r"}
+    wrong = {"CA_CERTS": "x", "AGGREGATOR_URL_FILE": "/u", "LOGLEVEL": "debug"}
+    write(home.folder, "job.yaml", broken(env(**settings, **others, **wrong)))
+    found = json.loads(home.run("lint", "-f", "job.yaml", "-o", "json")[1])["findings"]
+    told = [each["what"].split()[0] for each in found if each["rule"] == "unknown-setting"]
+
+    assert sorted(wrong) == told
+
+
 @pytest.mark.parametrize(
     ("words", "count"),
     [

@@ -124,3 +124,31 @@ def test_finding_a_run_takes_no_time_from_the_look_at_it(
 
     assert 0 == command.run(parser.parse_args([name, "--timeout", "1s"]))
     assert [given] == asked
+
+
+@pytest.mark.parametrize("timeout", [None, 300])
+def test_a_run_that_nobody_has_named_and_that_never_comes(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], timeout: float | None
+) -> None:
+    """Not for ever: a minute, or as long as --timeout says."""
+    now = 0.0
+
+    class Nothing:
+        pause = 2.0
+
+        def look(self, timeout=ANSWER, *, entries=True):
+            return Look(ReadOutcome.NOT_FOUND, detail="no run in namespace ci")
+
+    def sleep(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    monkeypatch.setattr(origin, "choose", lambda _: Nothing())
+    monkeypatch.setattr(command, "Deadline", lambda end: Deadline(end, lambda: now, sleep))
+    parser = argparse.ArgumentParser()
+    command.arguments(parser)
+    given = [] if timeout is None else ["--timeout", f"{timeout}s"]
+
+    assert 3 == command.run(parser.parse_args(given))
+    assert (timeout or 60) - 1 < now < (timeout or 60) + 3
+    assert "timed out: no run in namespace ci" in capsys.readouterr().err

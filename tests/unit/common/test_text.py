@@ -6,7 +6,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from reporter.common.text import clean, clean_pieces, go_duration, is_host, percent_decoded
+from reporter.common.text import (
+    clean,
+    clean_pieces,
+    go_duration,
+    is_host,
+    last_lines,
+    percent_decoded,
+)
 
 INVISIBLE = "\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\u2061\u2062\u2063\u2064\ufeff"
 INVISIBLE += "".join(map(chr, range(0xE0000, 0xE0080)))
@@ -152,3 +159,31 @@ def test_a_host(text: str) -> None:
 )
 def test_what_no_name_service_could_know(text: str) -> None:
     assert not is_host(text)
+
+
+FRAMES = """  File "check.py", line 7, in <module>
+    main()
+    ~~~~^^
+  File "check.py", line 3, in main
+    raise ValueError("no quota")
+  [Previous line repeated 996 more times]
+"""
+BEGIN = "Traceback (most recent call last):\n"
+
+
+@pytest.mark.parametrize(
+    ("printed", "expected"),
+    [
+        ("", []),
+        (" \n\n", []),
+        ("a\nb\r\n\nc\n", ["b", "c"]),
+        (f"a\n{BEGIN}{FRAMES}ValueError: no quota\n", ["a", "ValueError: no quota"]),
+        (f"{FRAMES}ValueError: no quota\nbye", ["ValueError: no quota", "bye"]),
+        (f"{BEGIN}{FRAMES}", []),
+        ("a\n    b: indented\n", ["a", "b: indented"]),
+        (f"short\n{'x' * 90}\n", ["x" * 80]),
+    ],
+    ids=["nothing", "blank", "lines", "traceback", "cut traceback", "frames", "YAML", "no room"],
+)
+def test_the_last_lines_of_what_was_printed(printed: str, expected: list[str]) -> None:
+    assert expected == last_lines(printed, 2, 80)

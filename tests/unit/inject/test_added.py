@@ -189,6 +189,24 @@ class TestWhatIsAdded:
         assert SAME_ACCOUNT in said(silent).remarks, "every Pod of the namespace may have that one"
         assert SAME_ACCOUNT not in said(own).remarks
 
+    @pytest.mark.parametrize(
+        ("stated", "account", "remarked"),
+        [
+            (None, ("", "mine"), False),
+            (None, ("team", "mine"), False),
+            (None, ("other", "mine"), True),
+            (None, ("team", "yours"), True),
+            (True, ("team", "mine"), True),
+        ],
+    )
+    def test_an_account_whose_pods_get_no_token(self, stated, account, remarked):
+        """Its manifest says so; the Pod's own word stands over it."""
+        own = {} if stated is None else {"automountServiceAccountToken": stated}
+        value = job({"serviceAccountName": "mine", **own}, metadata={"namespace": "team"})
+        wishes = Wishes("i", without_token=frozenset({account}))
+
+        assert remarked == (SAME_ACCOUNT in said(value, wishes).remarks)
+
     @pytest.mark.parametrize("field", ["shareProcessNamespace", "hostPID"])
     def test_processes_that_see_each_other_are_remarked_on(self, field):
         """The adapter reads the reporter's files below /proc then."""

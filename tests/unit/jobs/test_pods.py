@@ -78,6 +78,38 @@ def test_a_job_that_the_reporter_never_saw(state, told):
     assert told == ("reporter-failed" not in codes)
 
 
+@pytest.mark.parametrize(("forbidden", "code"), [(True, "missing-rights"), (False, "not-written")])
+def test_the_last_words_of_a_reporter(forbidden, code):
+    """Its log is gone, or was not shown; that nothing more is known would be wrong."""
+    words = rows.last_words(rows.result(GOOD), "no", forbidden=forbidden)
+    ended = pod(terminated(0), phase="Succeeded", reporter=terminated(0, message=words))
+    for made in (job(), job(rows.running(Running(), None), final=False)):
+        found = {each.code: each for each in explain(made, ended)}
+
+        assert (words,) == found[code].evidence
+        assert "reporter-gone" not in found
+
+
+def test_the_last_words_of_a_process_that_was_restarted():
+    """The one that runs may have got the rights; its log tells what it still lacks."""
+    words = rows.last_words(rows.result(GOOD), "no", forbidden=True)
+    made = job(rows.running(Running(), None), final=False)
+    shown = pod(running(), reporter=running())
+    shown["status"]["initContainerStatuses"][0] |= {"lastState": terminated(137, message=words)}
+    log = logged("Condition written", level="info")
+
+    assert ["verdict"] == [each.code for each in explain(made, shown, log=log)]
+
+
+def test_only_the_reporter_leaves_last_words():
+    """An adapter may say whatever it likes."""
+    made = job(rows.running(Running(), None), final=False)
+    adapter = terminated(1, message="the verdict was bad; writing it was forbidden: no")
+    found = explain(made, pod(adapter, phase="Failed", reporter=terminated(137)))
+
+    assert "reporter-gone" in {each.code for each in found}
+
+
 def test_the_last_word_of_a_reporter_needs_no_rights_any_more():
     """With a link its log is read after the verdict, too; old refusals are no news then."""
     made = job(rows.timeout(300))

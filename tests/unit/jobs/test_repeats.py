@@ -32,8 +32,8 @@ def test_restarts(report):
         "pauses: the verdict may change until then."
     )
     assert found.todo == (
-        'To stop this, kubectl patch job validate -p \'{"spec":{"backoffLimit":0}}\'; for later '
-        "Jobs, set restartPolicy: Never and backoffLimit: 0."
+        'To stop this, kubectl patch job validate -n default -p \'{"spec":{"backoffLimit":0}}\'; '
+        "for later Jobs, set restartPolicy: Never and backoffLimit: 0."
     )
 
 

@@ -1,5 +1,7 @@
 """Each finding that `explain` has, in a situation in which it is said."""
 
+import re
+
 import pytest
 
 from reporter.jobs import finding
@@ -109,7 +111,7 @@ SITUATIONS = [
     (
         "suspended",
         of(job(spec={"suspend": True})),
-        'kubectl patch job validate -p \'{"spec":{"suspend":false}}\'',
+        'kubectl patch job validate -n default -p \'{"spec":{"suspend":false}}\'',
     ),
     (
         "no-pod/refused",
@@ -124,7 +126,7 @@ SITUATIONS = [
         of(job(LATE, conditions=[FAILED])),
         "(BackoffLimitExceeded): its Pods failed more often",
     ),
-    ("no-condition", of(job(), pod()), f"kubectl logs {POD} -c status-reporter"),
+    ("no-condition", of(job(), pod()), f"kubectl logs {POD} -n default -c status-reporter"),
     ("reporter-gone", of(job(RUNNING, final=False, conditions=[FAILED]))),
     (
         "earlier-attempt",
@@ -173,7 +175,7 @@ SITUATIONS = [
         at(pod(change=creating), events=[event("FailedCreatePodSandBox", "no CNI")]),
         "(FailedCreatePodSandBox: no CNI)",
     ),
-    ("creating", at(pod(change=creating)), "for 600 s", f"kubectl describe pod {POD}"),
+    ("creating", at(pod(change=creating)), "for 600 s", f"kubectl describe pod {POD} -n default"),
     ("kept-alive", kept(beside(running())), f"of Pod {POD}", "'istio-proxy' still runs"),
     ("kept-alive", kept(until_the_deadline), "'istio-proxy' ran until the deadline"),
     (
@@ -206,13 +208,13 @@ SITUATIONS = [
         "crash-loop",
         at(pod(waiting("CrashLoopBackOff"), last_state=terminated(3), restarts=5)),
         "keeps failing: exit code 3 (Error), restarted 5 times.",
-        f"kubectl logs {POD} -c adapter --previous",
+        f"kubectl logs {POD} -n default -c adapter --previous",
     ),
     (
         "crash-loop/reporter",
         at(looping(terminated(1))),
         f"{WHO}keeps failing: exit code 1 (Error), restarted 0 times{HELD}",
-        f"its log: kubectl logs {POD} -c status-reporter --previous",
+        f"its log: kubectl logs {POD} -n default -c status-reporter --previous",
     ),
     ("crash-loop/settings", at(looping(terminated(2))), "setting is fixed. The adapter does not"),
     ("oom-killed", at(pod(terminated(137, "OOMKilled"), phase="Failed")), "exit code 137)"),
@@ -227,7 +229,7 @@ SITUATIONS = [
         "reporter-failed",
         at(classic(running(), terminated(1))),
         f"{WHO}exited: exit code 1 (Error).",
-        f"kubectl logs {POD} -c status-reporter",
+        f"kubectl logs {POD} -n default -c status-reporter",
     ),
     ("reporter-failed/settings", at(classic(running(), terminated(2))), "exited: exit code 2"),
     (
@@ -262,3 +264,18 @@ def test_what_is_said(name, said, words):
 def test_the_table_has_nothing_else():
     """A text that nobody can get would stay wrong for ever."""
     assert set(finding.rows()) == OF_CRON_JOBS | {name for name, *_ in SITUATIONS}
+
+
+def test_every_command_names_the_namespace():
+    """Whoever copies it may be in another one; nodes are in none."""
+    texts = [row.get("todo", "") for _, row in finding.rows().values()]
+    texts += finding.advice().values()
+    commands = [
+        each for text in texts for each in re.findall("(?:kubectl|status-ctl) [^;)`]+", text)
+    ]
+    elsewhere = ("kubectl get node ", "kubectl describe node", "status-ctl validate FILE")
+
+    assert commands
+    assert [] == [
+        each for each in commands if " -n " not in each and not each.startswith(elsewhere)
+    ]

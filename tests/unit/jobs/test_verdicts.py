@@ -5,18 +5,29 @@ import json
 import pytest
 
 from reporter.jobs import finding
+from reporter.jobs.check_job import Look, findings
 from reporter.jobs.finding import Weight
 from reporter.jobs.job import JobView
 from reporter.verdict import rows
 from reporter.verdict.evidence import shown_container
-from reporter.verdict.facts import Container, FileInvalid, Progress, Running, Terminated, Waiting
-from tests.fakekube import terminated
+from reporter.verdict.facts import (
+    Container,
+    FileInvalid,
+    Progress,
+    ResultPayload,
+    Running,
+    Terminated,
+    Waiting,
+)
+from tests.fakekube import terminated, waiting
 from tests.unit.jobs.world import (
     BAD,
     COMPLETE,
     EXITED,
     GOOD,
+    NOW,
     POD,
+    event,
     explain,
     job,
     pod,
@@ -103,15 +114,46 @@ def test_every_row_of_the_contract(advice, report, evidence, said):
 
     assert "verdict" == first.code
     assert said in first.what
-    assert finding.advice().get(advice, "") == first.todo
+    adapter = " -c adapter" if "container" in evidence.get("adapter", {}) else ""
+    log = f"kubectl logs {POD} -n default{adapter}"
+    assert finding.advice().get(advice, "").format(log=log) == first.todo
     good = report.status == "True" or report.row == "A"
     assert (Weight.INFO if good else Weight.PROBLEM) == first.weight
 
 
 def test_the_table_has_no_other_advice():
-    assert set(finding.advice()) - {"after", "late", "looping", "failed"} == {
-        each[0] for each in VERDICTS
-    } - {""}
+    others = {"after", "late", "looping", "failed", "forbidden", "unwritten", "passed"}
+    assert set(finding.advice()) - others == {each[0] for each in VERDICTS} - {""}
+
+
+@pytest.mark.parametrize("forbidden", [True, False])
+def test_a_verdict_that_could_not_be_written_is_known(forbidden):
+    """As the reaper has read it; only after a success is another run of no use."""
+    for report, passed in (
+        (rows.result(BAD), False),
+        (rows.timeout(300), False),
+        (rows.interrupted("Pod was deleted", None), False),
+        (rows.result(GOOD), True),
+    ):
+        words = rows.last_words(report, "no rights", forbidden=forbidden)
+        first, *_ = explain(job(rows.unwritten(words)))
+
+        said = f"the verdict was {report.status} {report.reason}: {report.message}; writing it"
+        assert said in first.what
+        assert forbidden == ("jobs/status: get, patch" in first.todo)
+        assert passed == ("need not run again" in first.todo)
+
+
+def test_a_long_message_hides_no_missing_right():
+    """Of an adapter, and of the API server; the Job has several completions."""
+    long = rows.result(ResultPayload(True, "R" * 128, "m" * 1024))
+    words = rows.last_words(long, f"jobs.batch is forbidden: {'x' * 1024}", forbidden=True)
+    written = rows.of_index(rows.unwritten(words), 100_000, completions=100_001)
+    first, *_ = explain(job(written))
+
+    assert words in written.message
+    assert "; writing it was forbidden: jobs.batch is forbidden: " in first.what
+    assert "jobs/status: get, patch" in first.todo
 
 
 def test_the_evidence_is_told_in_words():
@@ -184,7 +226,8 @@ def test_the_wait_time_ends_in_a_crash_loop(evidence, said):
     first, *_ = explain(job(rows.timeout(300), evidence=evidence), pod())
 
     assert said in first.todo
-    assert "kubectl logs --previous" in first.todo
+    adapter = " -c adapter" if "container" in evidence["adapter"] else ""
+    assert f"kubectl logs {POD} -n default{adapter} --previous" in first.todo
     assert "MAX_WAIT_TIME_SECONDS" not in first.todo
     assert "hangs" not in first.todo
 
@@ -211,7 +254,7 @@ def test_the_wait_time_ends_after_one_failed_run():
     first, *_ = explain(job(rows.timeout(300), evidence={"adapter": adapter}), pod())
 
     assert "A run of the adapter failed with exit code 1: " in first.todo
-    assert "kubectl logs --previous" in first.todo
+    assert f"kubectl logs {POD} -n default --previous" in first.todo
     assert "MAX_WAIT_TIME_SECONDS" in first.todo
 
 
@@ -305,3 +348,38 @@ def test_an_annotation_that_is_not_ours():
     }
 
     assert [] == JobView(made).verdicts
+
+
+def test_an_image_that_is_not_there_is_told_once():
+    """By the verdict; neither its evidence nor the Event that says the same comes with it."""
+    cause = 'failed to resolve reference "x:1": not found'
+    verdict = rows.trouble(rows.Row.IMAGE, f"container 'adapter': ErrImagePull: {cause}")
+    state = waiting("ImagePullBackOff", 'Back-off pulling image "x:1"')
+    shown = shown_container(Container("adapter", Waiting("ErrImagePull", cause), None, 0))
+    said = event("Failed", f'Failed to pull image "x:1": {cause}')
+    made = job(verdict, final=False, evidence={"adapter": shown})
+    first, *others = explain(made, pod(state, phase="Pending"), events=[said])
+
+    assert () == tuple(each for each in first.evidence if cause in each)
+    assert [] == [each for each in others if "pull" in each.what]
+
+
+@pytest.mark.parametrize("reason", ["PodInitializing", "ContainerCreating", "CrashLoopBackOff"])
+def test_a_result_that_came_before_the_kubelets_word(reason):
+    """It is final; that the container was about to start is no news."""
+    shown = shown_container(Container("adapter", Waiting(reason), None, 0))
+    first, *_ = explain(job(rows.result(BAD), evidence={"adapter": shown}), pod(terminated(1)))
+
+    assert (reason == "CrashLoopBackOff") == any(reason in each for each in first.evidence)
+
+
+def test_what_the_log_has_is_not_told_twice():
+    """The kubelet takes the end of a log for the termination message."""
+    shown = shown_container(Container("adapter", Terminated(1, "Error", message="no quota"), None))
+    made = job(rows.result(BAD), evidence={"adapter": shown})
+    for printed, expected in (("begin\nno quota\n", False), ("another\n", True), ("", True)):
+        look = Look(JobView(made), [pod(terminated(1))], NOW, printed=printed)
+        first, *_ = findings(look)
+
+        told = next(each for each in first.evidence if each.startswith("adapter 'adapter'"))
+        assert expected == ("no quota" in told)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from reporter.inject.command import variables
 from reporter.lint.case import Finding, World
 from reporter.lint.jobs import read_jobs
 from reporter.lint.rights import Rights
@@ -130,7 +131,7 @@ def lint(
     kinds: dict[str, list[Any]] = {}
     for each in objects:
         kinds.setdefault(each["kind"], []).append(each)
-    return findings(read, World(Settings.complaints, Rights(kinds), denied or {}))
+    return findings(read, World(Settings.complaints, Rights(kinds), denied or {}, variables()))
 
 
 def ids(found: list[Finding]) -> list[str]:

@@ -87,6 +87,8 @@ MISTAKES = [
     ("settings", env(MAX_WAIT_TIME_SECONDS=120), "value"),
     ("settings-ignored", env(LOG_LEVEL="loud"), "env"),
     ("settings-ignored", env(POLL_INTERVAL_SECONDS="300"), "env"),
+    ("unknown-setting", env(REPORT_EVENT="false"), "env"),
+    ("unknown-setting", env(RESULT_PATH=field("metadata.name")), "env"),
     # names
     ("job-name", env(JOB_NAME="hourly"), "value"),
     ("job-name", env(JOB_NAME=field("metadata.name")), "fieldPath"),

@@ -6,6 +6,7 @@ from typing import Any
 
 from reporter.reap.decide import NodeLook, Why
 from reporter.verdict import rows
+from reporter.verdict.facts import ResultPayload
 from tests.fakekube import terminated, waiting
 from tests.unit.reap.scene import (
     DELETED_BY_GC,
@@ -46,6 +47,18 @@ def without_adapter(shown: Object) -> Object:
     return shown
 
 
+def before(shown: Object, message: str) -> Object:
+    """The Pod, with how the reporter's process before has ended."""
+    own = shown["status"]["initContainerStatuses"][0]
+    own |= {"restartCount": 1, "lastState": terminated(137, message=message)}
+    return shown
+
+
+FORBIDDEN = rows.last_words(
+    rows.result(ResultPayload(False, "QuotaMissing", "no quota")),
+    "jobs.batch is forbidden",
+    forbidden=True,
+)
 GONE, SILENT = NodeLook.GONE, NodeLook.SILENT
 NEVER = "Reporter did not start (its image cannot be pulled) before a verdict was known; "
 NEVER += "adapter container has not started yet"
@@ -53,6 +66,33 @@ DEADLINE = "Adapter did not finish within the Job's activeDeadlineSeconds (10m0s
 TAKEN = "Pod was disrupted: DeletionByPodGC: PodGC: node no longer exists"
 WRITTEN: dict[str, tuple[Any, ...]] = {
     # The Job, its newest Pod, what became of that one's node if it is not alive, what is written.
+    "the reporter ended and was not allowed to write": (
+        job(ended()),
+        pod(adapter_state=terminated(0), phase="Failed", reporter=terminated(0, message=FORBIDDEN)),
+        last("AdapterInterrupted", f"Reporter ended; {FORBIDDEN}"),
+    ),
+    "the reporter was restarted, and the process before was not allowed to write": (
+        job(ended()),
+        before(pod(adapter_state=terminated(0), phase="Failed", reporter=KILLED), FORBIDDEN),
+        last("AdapterInterrupted", f"Reporter ended; {FORBIDDEN}"),
+    ),
+    "the reporter cannot be started again, and the process before was not allowed to write": (
+        job(ended()),
+        before(
+            pod(adapter_state=terminated(0), phase="Failed", reporter=waiting("ErrImagePull")),
+            FORBIDDEN,
+        ),
+        last("AdapterInterrupted", f"Reporter ended; {FORBIDDEN}"),
+    ),
+    "the reporter ended and could not write, and the adapter ran out of memory": (
+        job(ended()),
+        pod(
+            adapter_state=terminated(137, "OOMKilled"),
+            phase="Failed",
+            reporter=terminated(1, message=FORBIDDEN),
+        ),
+        last("AdapterOOMKilled", rows.out_of_memory().message, row="O", status="False"),
+    ),
     "the Pod is gone and nothing was ever written": (
         job(ended()),
         None,

@@ -10,6 +10,12 @@ def test_a_manual_report_without_items_is_one_test():
     assert ([["all", "passed", {"a": "b"}, {}]], "") == (plain(item), note)
 
 
+def test_a_manual_report_whose_tests_say_that_they_are_its_plugins_verdict():
+    """Only the aggregator says that, of a result without a report."""
+    item, _ = judged("manual", b"items: [{name: a, status: failed, meta: {type: verdict, at: 3}}]")
+    assert {"at": "3"} == item.items[0].meta
+
+
 def test_aliases_cost_what_they_stand_for():
     """This report is small, and large when it is written out."""
     level = b"items: [" + b",".join(b"{name: x}" for _ in range(40)) + b"]"

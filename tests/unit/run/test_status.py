@@ -361,7 +361,7 @@ def test_a_key_outside_the_plan():
 
 def test_the_end_of_a_run():
     """The tarball and the aggregator's own error."""
-    tar = Tar("202601010000_sonobuoy_run-1.tar.gz", "2026-01-01T00:00:09Z", "ef" * 32, 77)
+    tar = Tar("run-1_202601010000.tar.gz", "2026-01-01T00:00:09Z", "ef" * 32, 77)
     document = shown(snapshot(phase=Phase.CLOSED, tar=tar, error="late trouble"))
     assert {"name": tar.name, "created": tar.created, "sha256": tar.sha256, "size": 77} == document[
         "tar-info"

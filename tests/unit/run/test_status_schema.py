@@ -37,7 +37,7 @@ from tests.unit.run.world import (
 
 NAME = "run-status.v1"
 MONO = 1_000.0
-TAR = Tar("202601010000_sonobuoy_run-1.tar.gz", "2026-01-01T00:00:09Z", "ab" * 32, 3)
+TAR = Tar("run-1_202601010000.tar.gz", "2026-01-01T00:00:09Z", "ab" * 32, 3)
 
 SKIPPING = replace(
     PLAN,

@@ -1,12 +1,14 @@
 """How often what is said, and what becomes a metric."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from reporter.common import log
-from reporter.errors import Conflict, Denied, Forbidden, Unavailable
+from reporter.errors import Conflict, Denied, Forbidden, KubeError, Unavailable
+from reporter.sidecar import telemetry
 from reporter.sidecar.metrics import Metrics
 from reporter.sidecar.telemetry import REPEAT, Telemetry
 from reporter.verdict.case import Observation
@@ -100,6 +102,61 @@ def test_a_refusal_names_what_to_look_at(listener: Listener, error: Forbidden, h
     assert hint in event["hint"]
     assert ("Role" in event["hint"]) == (type(error) is Forbidden)
     assert f'failures_total{{failure="{error.failure}"}} 1.0' in listener.page
+
+
+@pytest.fixture
+def left(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What is left in the termination message, one after the other."""
+    said = list[str]()
+    monkeypatch.setattr(telemetry, "leave_message", said.append)
+    return said
+
+
+@pytest.mark.parametrize(
+    ("error", "how"),
+    [
+        (Forbidden("no"), "; writing it was forbidden: no"),
+        (Denied("no"), "; writing it failed: no"),
+        (Unavailable("away"), "; writing it failed: away"),
+        (None, "; writing it failed: no answer"),
+    ],
+)
+def test_a_verdict_that_cannot_be_written_is_left_behind(
+    listener: Listener, left: list[str], error: KubeError | None, how: str
+) -> None:
+    """In the termination message, with why the last write failed, once."""
+    if error:
+        listener.telemetry.failed("job", error)
+    listener.telemetry.failed("pod", Forbidden("of something else"))
+    listener.telemetry.withheld(STATEMENT.report, {})
+    listener.telemetry.withheld(STATEMENT.report, {})
+
+    assert [f"the verdict was False AdapterExitedWithError: exited with code 1{how}"] == left
+
+
+def test_a_write_that_is_accepted_takes_back_what_was_left(
+    listener: Listener, left: list[str]
+) -> None:
+    """By this process or one before; and what had failed until then is no cause any more."""
+    listener.telemetry.published(STATEMENT, 0.0)
+    listener.telemetry.failed("job", Forbidden("the RoleBinding came late"))
+    listener.telemetry.published(STATEMENT, 0.0)
+    listener.telemetry.withheld(STATEMENT.report, {})
+    assert ["", "no answer"] == [words.rpartition(": ")[2] for words in left]
+
+    listener.telemetry.found(Standing(Job(), "1", "True", "Fine"))
+    assert "" == left[-1]
+
+
+def test_the_file_of_the_termination_message(tmp_path: Path) -> None:
+    """The kubelet makes it; where there is none nobody would read it."""
+    path = tmp_path / "termination-log"
+    telemetry.leave_message("nobody", str(path))
+    assert not path.exists()
+    path.touch()
+    for words in ("a long one", "short", ""):
+        telemetry.leave_message(words, str(path))
+        assert words == path.read_text()
 
 
 def test_a_conflict_is_no_warning(listener: Listener) -> None:

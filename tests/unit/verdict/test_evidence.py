@@ -44,6 +44,15 @@ def shown(o, part):
     return evidence(o, at(o.now)).get(part)
 
 
+def test_the_end_of_the_adapters_log():
+    """The kubelet takes it for the termination message; a traceback's last line is what counts."""
+    frames = "".join(f'  File "check.py", line {at}, in f\n    f()\n' for at in range(200))
+    message = f"Traceback (most recent call last):\n{frames}ValueError: no quota\n"
+    o = observed((12.0, pod(Terminated(1, "Error", message))))
+
+    assert "ValueError: no quota" == shown(o, "adapter")["message"]
+
+
 def test_an_ended_adapter_without_a_file():
     """The whole of it, to the letter."""
     o = observed((12.3456, pod(ended(1))), job=Job(uid="u", started_at=at(-2)))

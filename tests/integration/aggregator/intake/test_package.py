@@ -32,7 +32,7 @@ from tests.integration.aggregator.intake.scene import (
     sha,
 )
 
-NAME = "202311142213_sonobuoy_run-1.tar.gz"
+NAME = "run-1_202311142213.tar.gz"
 
 
 def clock() -> float:
@@ -94,7 +94,7 @@ def test_k10_the_tarball(tmp_path: Path) -> None:
     data = path.read_bytes()
     created = "2023-11-14T22:15:00.250000Z"
     assert [Tar(NAME, created, hashlib.sha256(data).hexdigest(), len(data))] == tars
-    assert re.fullmatch(r"\d{12}_sonobuoy_run-1\.tar\.gz", path.name)
+    assert re.fullmatch(r"run-1_\d{12}\.tar\.gz", path.name)
     found = members(path)
     folders = [name for name, (kind, _, _) in found.items() if kind == tarfile.DIRTYPE]
     assert {

@@ -104,6 +104,7 @@ def test_every_kind_of_entry(tmp_path: Path) -> None:
                     {
                         "name": "DiskSlow",
                         "status": "failed",
+                        "meta": {"file": "results/global/a.json", "type": "verdict"},
                         "details": {"reason": "DiskSlow", "message": "80 ms"},
                     }
                 ],
@@ -136,7 +137,7 @@ def test_every_kind_of_entry(tmp_path: Path) -> None:
                     {
                         "name": "no disk",
                         "status": "failed",
-                        "meta": {"file": "errors/node2/error.json"},
+                        "meta": {"file": "errors/node2/error.json", "type": "verdict"},
                         "details": {"error": "no disk"},
                     }
                 ],
