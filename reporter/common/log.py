@@ -24,6 +24,8 @@ from typing import Any, Literal, cast
 import structlog
 from structlog.typing import FilteringBoundLogger, Processor
 
+from reporter.common.defaults import REACHED, UNREACHED
+
 Event = MutableMapping[str, Any]
 
 _PATIENCE_MS = 200
@@ -294,6 +296,8 @@ class RateLimitedLog:
 
 
 _LINK_EVENTS = {
+    "unreachable": ("warning", UNREACHED),
+    "reached": ("info", REACHED),
     "retry": ("warning", "Request to the aggregator failed, retrying"),
     "another_result_held": ("warning", "The aggregator already has a different result"),
     "checked_by_hand": ("info", "The aggregator has a Sonobuoy-style certificate"),
@@ -313,6 +317,16 @@ def link_event(event: str, facts: Mapping[str, Any], **fields: Any) -> None:
     """Log what the link to an aggregator says in one word; `fields` go before its facts."""
     level, sentence = _LINK_EVENTS.get(event, ("info", event))
     getattr(get(**fields), level)(sentence, **facts)
+    if event in {"unreachable", "reached"}:
+        _leave_message(f"{sentence}: {facts['error']}" if facts else "")
+
+
+def _leave_message(text: str) -> None:
+    """Have the container's status say this at its end, in place of the end of its log."""
+    # Only where there is such a file already: outside of a container there is none.
+    with contextlib.suppress(OSError), open("/dev/termination-log", "r+") as file:  # noqa: PTH123
+        file.truncate()
+        file.write(text)
 
 
 @contextlib.contextmanager

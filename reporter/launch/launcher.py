@@ -54,7 +54,8 @@ class Launcher:
     `ca` is the run's CA as PEM, `client` makes a client's certificate, and `forget_key` is called
     once nobody needs another one, which may raise OSError. `uploading` gives the keys for whose
     uploads the run stays open. `close` has a key take no more uploads, unless it has one, and says
-    whether it has done so. `now` is the clock of the run.
+    whether it has done so. `now` is the clock of the run, `full` gives the seconds, in all so
+    far, in which workers found no place to be heard.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class Launcher:
         close: Callable[[Key], bool],
         logs: Logs,
         now: RunClock,
+        full: Callable[[], float] = float,
     ) -> None:
         self._api, self._store, self._plan, self._launch = api, store, plan, launch
         self._namespace, self._url, self._ca, self._client = namespace, url, ca, client
@@ -85,6 +87,7 @@ class Launcher:
         self._memory = Memory()
         self._decided_at: float | None = None
         self._troubles: list[LauncherTrouble] = []
+        self._full, self._was_full = full, full()
         self._log, self._seldom = log.get(), RateLimitedLog()
         self.through = store.phase is not Phase.RUNNING
         """Whether nothing of the plugins is left, so that the run may close."""
@@ -238,6 +241,9 @@ class Launcher:
         requests.check_owner()
         for key in waiting_for_mounts(decision.pods, entries, now=now):
             requests.check_secret(key)  # if somebody has deleted it, the Pod would wait for ever
+        for key, seconds in decision.unheard.items():
+            pod = world.pods[entry_name(self._plan.run, key), decision.memory.uids[key]]
+            requests.look_for_obstacle(key, pod, seconds)
         requests.end_of_look()
         stays = dict(decision.stays)
         if decision.through:
@@ -267,6 +273,7 @@ class Launcher:
         return True
 
     def _world(self, mirrors: Mirrors, requests: Requests) -> World:
+        before, self._was_full = self._was_full, self._full()
         return World(
             dict(mirrors.jobs.seen),
             newest_pods(mirrors.pods.seen.values()),
@@ -276,6 +283,9 @@ class Launcher:
             dict(requests.denied),
             mirrors.unseen_since,
             frozenset(self._uploading()),
+            frozenset(self._store.snapshot().beats),
+            # The obstacle may be that we are full.
+            dict(requests.obstacles) if self._was_full == before else {},
             self._now.skew,
         )
 

@@ -14,6 +14,7 @@ from reporter.jobs.check_pod import PodView, check_pod
 from reporter.jobs.finding import event_time, last_event
 from reporter.jobs.job import WrittenVerdict, written_verdicts
 from reporter.jobs.job import ended as is_over
+from reporter.jobs.reporter_log import unreached
 from reporter.launch.added_container import SIDECAR, WORKER
 from reporter.launch.job import plugin_container
 from reporter.launch.situation import DELETED, SETTLE, Row, Situation, hindered
@@ -63,8 +64,9 @@ class SeenPod:
     """A plugin's Pod, `job` and `job_uid` tell whose; times are the API's.
 
     `started_at` and `ended` are of the plugin's container, `trouble` is what keeps it from
-    starting; `by_itself` says that it ended before anybody asked for it. `ours_running`: the
-    container that uploads still runs, ours or, under the contract `link`, the plugin's.
+    starting; `by_itself` says that it ended before anybody asked for it. `uploader` is the
+    container that uploads, ours or, under the contract `link`, the plugin's; `ours_running`: it
+    still runs; `unreached` is why it had not reached the aggregator by its end.
     `taken_away` says why the Pod is, if it is. `containers` are those that have a log.
     """
 
@@ -81,7 +83,9 @@ class SeenPod:
     trouble: Situation | None = None
     ended: Terminated | None = None
     by_itself: bool = False
+    uploader: str = ""
     ours_running: bool = False
+    unreached: str = ""
     taken_away: Situation | None = None
     restarts: int = 0
     unready_at: float | None = None
@@ -135,7 +139,8 @@ def read_pod(pod: Object, launch: Launch) -> SeenPod | None:
     # Our sidecar is read like any other: it, too, can be what a plugin waits for.
     facts = read_facts_of_pod(pod, Names("", name))
     own = read_container(pod, name)
-    uploads = read_container(pod, _UPLOADS.get(definition.contract, name))
+    uploader = _UPLOADS.get(definition.contract, name)
+    uploads = read_container(pod, uploader)
     run = own.state if isinstance(own.state, Terminated) else None
     ours_running = isinstance(uploads.state, Running) and not facts.finished
     return SeenPod(
@@ -152,7 +157,9 @@ def read_pod(pod: Object, launch: Launch) -> SeenPod | None:
         trouble=_trouble(pod, facts, definition),
         ended=run,
         by_itself=run is not None and ended_by_itself(facts, run),
+        uploader=uploader,
         ours_running=ours_running,
+        unreached=unreached(uploads.state.message) if isinstance(uploads.state, Terminated) else "",
         taken_away=_taken_away(pod, facts, ours_running=ours_running),
         restarts=own.restarts,
         unready_at=_unready_at(status),

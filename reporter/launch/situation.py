@@ -18,6 +18,7 @@ MINUTE: Final = 60.0
 IMAGE: Final = 300.0
 SETTLE: Final = 2.0  # a verdict or an upload may be seen after the end of its Pod
 DELETED: Final = "PodDeleted"
+UNREACHABLE: Final = "AggregatorUnreachable"
 LAST_WORDS: Final = 160  # bytes of a termination message
 
 _DEADLINE: Final = "DeadlineExceeded"
@@ -34,6 +35,7 @@ class Row(StrEnum):
     IMAGE = "image"
     SETUP = "setup"  # what waiting seldom resolves
     RUNNING = "running"
+    CUT_OFF = "cut off"  # it runs, but what uploads has never reached us
     UPLOADING = "uploading"  # its container has ended, ours has not
     ENDED = "ended"
     TAKEN_AWAY = "taken away"
@@ -69,7 +71,9 @@ def hindered(
     return Situation(row, reason, message, text, _PATIENCE.get(row), repeated=repeated)
 
 
-_OVER: Final = frozenset({Row.UPLOADING, Row.ENDED, Row.TAKEN_AWAY, Row.GONE, Row.JOB_GONE})
+_OVER: Final = frozenset(
+    {Row.CUT_OFF, Row.UPLOADING, Row.ENDED, Row.TAKEN_AWAY, Row.GONE, Row.JOB_GONE}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +102,12 @@ def situation(
     *,
     started: bool,
     per_node: bool,
+    obstacle: str = "",
 ) -> Situation:
     """Say what an open entry is in whose Job `name` was created.
 
     `started` says whether the plugin's container is known to have begun, `per_node` whether its
-    Pod can run on one node only.
+    Pod can run on one node only, `obstacle` why it cannot reach us.
     """
     before = track or _UNKNOWN
     if pod is None:
@@ -124,7 +129,15 @@ def situation(
         found = Situation(Row.RUNNING)
     else:
         found = Situation(Row.RUNNING, "NodeNotReady", f"Node {pod.node} is not ready")
-    return _judged(found, job, before.pod if pod is None else pod.name)
+    if pod is None:
+        return _judged(found, job, before.pod)
+    why = obstacle or pod.unreached
+    if obstacle and found.row in {Row.RUNNING, Row.UPLOADING}:
+        text = f"Pod {pod.name}: {why}"
+        found = Situation(Row.CUT_OFF, UNREACHABLE, why, text, MINUTE, Cause.POD_FAILED)
+    elif why and found.row in _OVER and why not in found.text:
+        found = replace(found, text=f"{found.text}: {why}")
+    return _judged(found, job, pod.name, why)
 
 
 def _without_pod(
@@ -189,12 +202,12 @@ def _ending(run: Terminated) -> str:
     return f"ended: exit code {run.exit_code}" + (f" ({said})" if said else "")
 
 
-def _judged(found: Situation, job: SeenJob | None, pod: str) -> Situation:
+def _judged(found: Situation, job: SeenJob | None, pod: str, why: str = "") -> Situation:
     """Let our sidecar's final word on that Pod speak, where its result did not come."""
     verdict = job.verdict if job is not None else None
     if verdict is None or found.row not in _OVER or (pod and verdict.pod != pod):
         return found
-    missing = "; its result never arrived" if verdict.good else ""
+    missing = ": ".join(filter(None, ("; its result never arrived", why))) if verdict.good else ""
     return replace(
         found,
         reason=verdict.reason,

@@ -1,7 +1,8 @@
 """Heartbeats: they tell the aggregator that this worker is alive, from its start until its upload.
 
-Nothing waits for a heartbeat and none is sent again: the next one follows soon. `Background` is the
-base of other threads of a worker too.
+Before the first one the way to the aggregator is tried, so that its fault has a name early. Nothing
+waits for that or for a heartbeat, and none is sent again: the next one follows soon. `Background`
+is the base of other threads of a worker too.
 """
 
 import random
@@ -17,6 +18,8 @@ from reporter.link.delivery import Event
 INTERVAL_SECONDS = 15.0
 """Until the aggregator has said how often it wants to be told."""
 SPREAD = 0.1
+AGAIN_SECONDS = 5.0
+"""Between two tries to reach the aggregator."""
 FINAL = (404, 410)
 """Answers after which no other can come: a peer that knows no beats, a closed run."""
 _EVENTS = {0: "heartbeat_unanswered", **dict.fromkeys(FINAL, "heartbeats_end")}
@@ -50,11 +53,11 @@ class Background(ABC):
 class Heart(Background):
     """Sends heartbeats.
 
-    The first comes after a random part of `interval` seconds, every other an interval +- 10 % after
-    the one before, so that the workers of a run do not send theirs at the same time. The interval
-    is the one in the aggregator's last answer: it knows how many workers there are, and when it
-    considers one lost. `on_event` is called with a word and its facts; `over` is waited on during
-    the pauses:
+    Once the aggregator is reached, the first comes after a random part of `interval` seconds, every
+    other an interval +- 10 % after the one before, so that the workers of a run do not send theirs
+    at the same time. The interval is the one in the aggregator's last answer: it knows how many
+    workers there are, and when it considers one lost. An `interval` of 0 means none. `on_event` is
+    called with a word and its facts; `over` is waited on during the pauses:
 
     - `heartbeat_unanswered`: the first of a series (`trouble`);
     - `heartbeat_refused`: the first of a series of that answer (`status`);
@@ -76,8 +79,10 @@ class Heart(Background):
         self._last = 200
 
     def _run(self) -> None:
+        while not self._over.is_set() and not self._client.reach():
+            self._over.wait(AGAIN_SECONDS)
         pause = self._rng() * self._interval
-        while not self._over.wait(pause):
+        while self._interval and not self._over.wait(pause):
             if not self._beat():
                 return
             pause = self._interval * (1 + SPREAD * (2 * self._rng() - 1))

@@ -133,8 +133,7 @@ class Worker:
             resultsDir=self._config.results_dir,
         )
         self._relay.start()
-        if self._config.heartbeat_seconds:
-            self._heart.start()
+        self._heart.start()
         if self._auto_tar:
             self._auto_tar.start()
         code = _verdict(self._gather())

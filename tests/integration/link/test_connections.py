@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from reporter.link import NoAnswer, ResultSource, TimeLimits
+from tests.aggregators.identities import Authority
 from tests.aggregators.scripted import BEAT
 from tests.integration.link.scripted import Scripted
 from tests.scripted_server import Cut, HangUp, Hold, Say, Silence
@@ -53,6 +54,39 @@ def test_ids_count_up_in_one_epoch(connect):
         ids = [request.headers["progress-id"].split("/") for request in server.requests]
     assert ["1", "2", "1"] == [seq for _, seq in ids]
     assert ids[0][0] == ids[1][0] != ids[2][0]
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("https://aggregator.invalid:8080", "cannot resolve aggregator.invalid: "),
+        ("https://127.0.0.1:1", "cannot connect to 127.0.0.1: Connection refused"),
+        ("", "the aggregator's certificate is not trusted: certificate of another run ("),
+    ],
+    ids=["no address", "nobody listens", "another run's"],
+)
+def test_the_step_that_fails_is_said_once(connect, events, url, words):
+    """However often it is tried; and no request was made."""
+    with Scripted(server=Authority().server()) as server:
+        client = connect(server.config(aggregator_url=url or server.url))
+        assert [False, False] == [client.reach() for _ in range(2)]
+        assert [] == server.requests
+    ((event, facts),) = events
+    assert ("unreachable", True) == (event, facts["error"].startswith(words))
+
+
+@pytest.mark.parametrize("by", ["reach", "heartbeat"])
+def test_it_is_over_once_the_aggregator_is_reached(connect, events, by):
+    """By whatever; a later fault is told by what it keeps up."""
+    with Scripted(listening=False) as server:
+        client = connect(server.config())
+        client.reach()
+        server.listen()
+        getattr(client, by)()
+        assert client.reach()
+        assert 1 == server.connections
+    assert client.reach()
+    assert ["unreachable", "reached"] == [event for event, _ in events]
 
 
 def test_heartbeat_tells_what_the_aggregator_can(connect):

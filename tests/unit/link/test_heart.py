@@ -30,9 +30,13 @@ class Pauses(threading.Event):
 class Aggregator:
     """Answers from a list, the last one again and again."""
 
-    def __init__(self, *answers: Beat | Exception) -> None:
+    def __init__(self, *answers: Beat | Exception, away: int = 0) -> None:
         self._answers = list(answers) or [Beat(200)]
-        self.beats = 0
+        self.beats, self.away = 0, away
+
+    def reach(self) -> bool:
+        self.away -= 1
+        return self.away < 0
 
     def heartbeat(self) -> Beat:
         self.beats += 1
@@ -42,12 +46,15 @@ class Aggregator:
         return answer
 
 
-def beat(aggregator: Aggregator, pauses: Pauses, *rolls: float) -> list[tuple[str, dict[str, Any]]]:
+def beat(
+    aggregator: Aggregator, pauses: Pauses, *rolls: float, interval: float = 15.0
+) -> list[tuple[str, dict[str, Any]]]:
     """Let it beat until the pauses are over; return what it said."""
     told: list[tuple[str, dict[str, Any]]] = []
     left = list(rolls) or [0.5]
     heart = Heart(
         aggregator,
+        interval=interval,
         on_event=lambda event, facts: told.append((event, facts)),
         rng=lambda: left.pop(0) if len(left) > 1 else left[0],
         over=pauses,
@@ -75,6 +82,17 @@ def test_about_fifteen_seconds_apart(rolls: tuple[float, ...], expected: list[fl
 
     assert pytest.approx(expected) == pauses.waited
     assert 4 == aggregator.beats
+
+
+@pytest.mark.parametrize(("interval", "beats"), [(15.0, 2), (0.0, 0)])
+def test_no_beat_before_the_aggregator_is_reached(interval: float, beats: int) -> None:
+    """Nor after, where none are wanted; that it is not reached is found out all the same."""
+    aggregator, pauses = Aggregator(away=2), Pauses(4)
+
+    beat(aggregator, pauses, interval=interval)
+
+    assert [5.0, 5.0, 7.5, 15.0][: 2 + beats] == pauses.waited
+    assert beats == aggregator.beats
 
 
 def test_the_aggregators_interval_is_followed() -> None:
