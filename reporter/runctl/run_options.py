@@ -140,6 +140,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--wait", action="store_true", help="wait until the run is over")
     parser.add_argument(
+        "--fail-fast",
+        action="store_true",
+        help="stop waiting at the first failure, even if it may still change; the run continues",
+    )
+    parser.add_argument(
         "--timeout",
         metavar="TIME",
         type=length,
@@ -163,6 +168,7 @@ def check(options: argparse.Namespace) -> None:
     """End with a usage error where the options contradict each other."""
     required = {
         "--create-namespace requires -n": options.create_namespace and not options.namespace,
+        "--fail-fast requires --wait": options.fail_fast and not options.wait,
         "--timeout requires --wait": options.timeout is not None and not options.wait,
         "--connection requires --expose": options.connection and not options.expose,
         "--upload-ca requires --upload-url-file": options.upload_ca and not options.upload_url_file,

@@ -214,6 +214,21 @@ class TestWaits:
             "  then delete it        status-ctl delete first",
         ] == err.splitlines()[-4:]
 
+    def test_with_fail_fast_no_longer_than_the_first_failure(
+        self, there: Home, fake: FakeKube, controllers: Controllers
+    ) -> None:
+        """It may be that of a network; the run goes on, and that is said."""
+        words = "Pod first-x: cannot resolve first.team-a.svc: Name or service not known"
+        failed = plugin("quota", status="failed", verdict="failed")
+        why = {"quota/global": {"reason": "AggregatorUnreachable", "message": words}}
+        controllers.annotations = shown("failed", failed, plugin("slow"), final=False, why=why)
+        code, out, err = start(there, "--wait", "--fail-fast")
+
+        assert 1 == code, err
+        assert words in out
+        assert "  wait for it           status-ctl wait run/first" in err.splitlines()
+        assert (2, "") == start(there, "--fail-fast")[:2]
+
     def test_no_longer_than_the_timeout(
         self, there: Home, fake: FakeKube, controllers: Controllers
     ) -> None:

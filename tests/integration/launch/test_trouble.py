@@ -15,13 +15,13 @@ from typing import Any
 
 import pytest
 
-from reporter.errors import Forbidden, Unavailable
+from reporter.errors import Forbidden, KubeError, Unavailable
 from reporter.kube.api import SILENCE, Page
 from reporter.launch import launcher as launching
 from reporter.launch.logs import Logs
 from reporter.launch.mirror import Kind, Mirror
 from reporter.launch.requests import AT_ONCE, CREATIONS, Kube, Requests, Secrets
-from reporter.launch.seen import read_job
+from reporter.launch.seen import SeenPod, read_job
 from reporter.launch.world import LaunchedRun
 from reporter.pki.issuing import Pair
 from reporter.run.clock import RunClock
@@ -296,6 +296,79 @@ async def test_what_was_answered_during_a_decision_is_not_made_again() -> None:
             requests.create(CHECK)
             await requests.settle(HANG)
         assert ["Secret", "Job"] == api.made
+
+
+class Logging:
+    """The API, which has the logs of Pods; `asked` are the requests for them."""
+
+    def __init__(self, log: bytes | KubeError) -> None:
+        self.log, self.asked = log, list[tuple[Any, ...]]()
+
+    def stream_log(self, *asked: Any, **more: Any) -> Any:
+        self.asked.append((*asked, more["tail"] < 1_000))
+        return self
+
+    def __iter__(self) -> Iterator[bytes]:
+        if isinstance(self.log, KubeError):
+            raise self.log
+        yield from (self.log[:10], self.log[10:])
+
+    def close(self) -> None:
+        """Nobody reads on."""
+
+
+WORKER = SeenPod("check-x", uid="p", uploader="status-worker")
+
+
+@on_loop
+async def test_the_log_of_a_pod_that_is_cut_off() -> None:
+    """It is looked at again soon, and what cannot be read changes nothing."""
+    api = Logging(b'{"message": "Cannot reach the aggregator", "error": "cannot resolve r1"}\n')
+    with requests_to(api) as requests:
+        requests.look_for_obstacle(CHECK, WORKER, 0.0)
+        await requests.settle(HANG)
+        first = requests.obstacles[CHECK]
+        api.log = Unavailable("the kubelet is away")
+        requests.look_for_obstacle(CHECK, WORKER, 0.0)
+        await requests.settle(HANG)
+    assert ("cannot resolve r1", first) == (first.text, requests.obstacles[CHECK])
+    assert [("default", "check-x", "status-worker", True)] * 2 == api.asked
+    assert [] == requests.troubles
+
+
+@on_loop
+async def test_the_log_of_a_pod_that_says_nothing() -> None:
+    """Not every worker beats: it is looked at ever more seldom, with its age."""
+    api = Logging(b"checking disks\n" + b"x" * 3_000_000)
+    with requests_to(api) as requests:
+        for _ in range(3):
+            requests.look_for_obstacle(CHECK, WORKER, HANG)
+            await requests.settle(HANG)
+    assert ({}, 1) == (requests.obstacles, len(api.asked))
+
+
+@on_loop
+async def test_a_worker_that_is_cut_off_and_then_is_not(
+    one: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its fault is shown while it lasts, and costs it nothing."""
+    monkeypatch.setattr("reporter.launch.decide.HEARD", 0.0)
+    one.passes = lambda key: False
+    log = ("default", f"{CHECK_JOB}-x7k2p", "status-worker")
+    line = '{"message": "Cannot reach the aggregator", "error": "cannot resolve r1"}\n'
+    one.fake.store.logs[log] = line.encode()
+
+    def shown() -> str:
+        pod = one.store.snapshot().pods.get(CHECK)
+        return pod.reason if pod else ""
+
+    async with one.begun():
+        await one.until(lambda: shown() == "AggregatorUnreachable")
+        one.store.record_heartbeat(CHECK, time.monotonic(), beat=True)
+        await one.until(lambda: shown() == "")
+        await one.upload(CHECK)
+        await one.until(lambda: one.launcher.through)
+    assert State.COMPLETE is one.entry(CHECK).state
 
 
 @on_loop
