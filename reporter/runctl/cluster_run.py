@@ -14,15 +14,17 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from reporter.cli.cluster import TIMEOUT, open_cluster, words
 from reporter.cli.exits import CannotTell
+from reporter.cli.output import tell
 from reporter.common.objects import Object, View, items, number, section, text
 from reporter.common.text import clean
 from reporter.errors import Forbidden, KubeError, NotFound
 from reporter.run.names import RUN_LABEL, is_run_name, selector
-from reporter.run.pod_status import Reading, newest_first, of_reading
+from reporter.run.pod_status import NAMED, Reading, newest_first, of_reading
 from reporter.run.view import Look, ReadOutcome
+from reporter.runctl import own_runs
 from reporter.runctl.run_status import find_aggregator, not_found, read_run_status
 from reporter.runctl.server import ANSWER, Address, ByHttp, StatusServer
-from reporter.runctl.spec import CREATED_BY, OWN_NAMESPACE, PLAN
+from reporter.runctl.spec import CREATED_BY, EVERY_RUN, OWN_NAMESPACE, PLAN
 
 if TYPE_CHECKING:
     from reporter.kube.api import KubeApi
@@ -53,14 +55,18 @@ class Maker(NamedTuple):
 class ByCluster:
     """One run, the one named `run` or the one that there is, in the first of `places` that has it.
 
-    None stands for all namespaces. What was seen of the run is remembered: one whose Pod moves or
+    None stands for all namespaces. Where there is none, `own` takes the newest that this user has
+    started. What was seen of the run is remembered: one whose Pod moves or
     is still to come is told from one that was deleted.
     """
 
     pause = 2.0
 
-    def __init__(self, api: "KubeApi", places: Sequence[str | None], run: str = "") -> None:
-        self._api, self._places, self._run = api, places, run
+    def __init__(
+        self, api: "KubeApi", places: Sequence[str | None], run: str = "", *, own: bool = False
+    ) -> None:
+        self._api, self._places, self._run, self._own = api, places, run, own
+        self._others: str | None = None  # which runs are elsewhere, once that is known
         self.maker: Maker | None = None
         """What makes the Pods, once that is known."""
         self._plan_at = ""  # the namespace of its plan, once that was seen
@@ -146,6 +152,15 @@ class ByCluster:
         reading = self._find(timeout)
         if reading.pod is not None:
             self.maker = _maker_of(reading.pod)
+        nothing = not (self._run or self.maker)
+        if reading.outcome is ReadOutcome.NOT_FOUND and nothing and self._own:
+            if found := own_runs.newest(self._api, timeout):
+                self._places, self._run = [found.namespace], found.name
+                tell(
+                    f"run {found.name} in namespace {found.namespace}: the newest that you started"
+                )
+                return self._read(timeout)
+            return replace(reading, detail=reading.detail + self._elsewhere(timeout))
         if reading.outcome is ReadOutcome.NOT_FOUND:
             there = self._without_pod(timeout)
             return replace(reading, detail=there or reading.detail + self._no_plans)
@@ -166,6 +181,16 @@ class ByCluster:
         if len(places) == 1:
             return missing[0]
         return replace(missing[0], detail=not_found(self._run, places))
+
+    def _elsewhere(self, timeout: float) -> str:
+        """Say which runs there are in other namespaces, as far as they are shown."""
+        if self._others is None:
+            self._others = ""
+            with suppress(KubeError):
+                found = self._api.list_all("Job", None, EVERY_RUN, timeout=timeout)
+                self._others = ", ".join(sorted(View(each).name for each in found)[:NAMED])
+        shown = f"; in other namespaces: {self._others}" if self._others else ""
+        return f"{shown}; name a run, or use -A"
 
     def _without_pod(self, timeout: float) -> str:
         """Say of a run without a Pod that it is there; return nothing where nobody says so.
@@ -255,10 +280,12 @@ def by_cluster(options: argparse.Namespace, run: str = "") -> ByCluster:
     """Return the run that the options name, or the one that there is. Raises CannotTell.
 
     It is sought in the context's namespace and, by its name, in its own one; in no other place than
-    the namespace of `-n`, or with `-A` in all.
+    the namespace of `-n`, or with `-A` in all. Without either and without a name it may be the
+    newest that this user has started.
     """
     api, namespace = open_cluster(options)
-    return ByCluster(api, _places(options, namespace, run), run)
+    own = bool(namespace and not options.namespace)
+    return ByCluster(api, _places(options, namespace, run), run, own=own)
 
 
 def _places(options: argparse.Namespace, namespace: str | None, run: str) -> list[str | None]:

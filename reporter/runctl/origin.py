@@ -50,7 +50,8 @@ def arguments(parser: argparse.ArgumentParser, *, named: bool = True) -> None:
             metavar="RUN",
             nargs="?",
             type=run_name,
-            help="the run's name in the cluster, as NAME or run/NAME (default: the only one)",
+            help="the run's name in the cluster, as NAME or run/NAME (default: the only one "
+            "in the namespace, else the newest that you started)",
         )
     group = parser.add_argument_group(
         "source of the status",

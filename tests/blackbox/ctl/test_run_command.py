@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.blackbox.ctl.cluster import plugin
+from tests.blackbox.ctl.cluster import add_aggregator, plugin
 from tests.blackbox.ctl.launched import Controllers, shown, standing
 from tests.blackbox.ctl.scripted import Home, interrupted_when
 from tests.blackbox.ctl.starting import (
@@ -251,6 +251,48 @@ class TestWaits:
         assert b"the run continues\n" in err
         assert b"status-ctl delete first" in err
         assert "Job/first" in standing(fake, "first")
+
+
+class TestFoundWithoutItsName:
+    """The newest that this user has started, where the namespace has none."""
+
+    @pytest.fixture(autouse=True)
+    def _started(self, there: Home, fake: FakeKube, controllers: Controllers) -> None:
+        """Two, each in a namespace of its own."""
+        controllers.annotations = shown("running", plugin("quota"), final=False)
+        for name in ("first", "second"):
+            code, _, err = there.run("run", "-f", "quota.yaml", "--name", name)
+            assert 0 == code, err
+
+    def test_the_newest_that_there_still_is(self, there: Home, fake: FakeKube) -> None:
+        """Which it is, is said; a run that somebody else has started by that name is not it."""
+        said = "status-ctl: run {0} in namespace status-reporter-{0}: the newest that you started\n"
+        code, _, err = there.run("status")
+        assert (0, said.format("second")) == (code, err)
+        other = {"status-reporter.io/creation": "somebody else's"}
+        fake.store.update(
+            "ConfigMap",
+            "status-reporter-second",
+            "second",
+            lambda plan: plan | {"metadata": plan["metadata"] | {"annotations": other}},
+        )
+        code, _, err = there.run("status")
+        assert (0, said.format("first")) == (code, err)
+
+    def test_an_aggregator_of_the_namespace_comes_first(self, there: Home, fake: FakeKube) -> None:
+        """It was deployed there for those who work there."""
+        add_aggregator(fake, "running", plugin("e2e"))
+        assert "e2e/global\n" == there.run("status", "-o", "name")[1]
+
+    @pytest.mark.parametrize("where", ["-n default", "another user"])
+    def test_others_have_to_name_one(self, there: Home, fake: FakeKube, where: str) -> None:
+        """They are told which there are, unless they have said where to look."""
+        elsewhere = {"XDG_STATE_HOME": str(there.folder / "nothing")}
+        named = where.startswith("-n")
+        code, _, err = there.run("retrieve", *where.split() if named else (), **elsewhere)
+        told = "" if named else "; in other namespaces: first, second; name a run, or use -A"
+        assert 4 == code
+        assert f"no aggregator found in namespace 'default'{told}\n" in err
 
 
 def test_definitions_from_standard_input_are_read_like_files(there: Home) -> None:
