@@ -15,6 +15,8 @@ from reporter.sidecar.metrics import Metrics
 from reporter.sidecar.settings import Settings
 from reporter.verdict.adapter_files import decode_progress, decode_result
 from reporter.verdict.rows import Row
+from tests.blackbox.cluster.printed_pages import NAMES, PAGES, PROGRAMS, SHOWN, commands, first_word
+from tests.blackbox.cluster.printed_pages import blocks as page_blocks
 
 ROOT = Path(__file__).parents[3]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -200,6 +202,22 @@ def test_the_go_example_writes_a_valid_result(tmp_path):
     subprocess.run(command, env=environ, check=True, timeout=110, cwd=tmp_path)
 
     assert decode_result(result.read_bytes()).success
+
+
+def test_every_block_of_commands_is_run_or_has_a_reason_not_to_be():
+    """Also one that is added; and no reason outlives its command."""
+    shown = {first_word(block) for name in NAMES for block in page_blocks(name)}
+    printing = {name: commands(name) for name in NAMES if commands(name)}
+    unknown = [
+        start
+        for name, page in PAGES.items()
+        for start in (*page.before, *page.codes, *page.left_out)
+        if not any(command.startswith(start) for command in printing[name])
+    ]
+
+    assert shown <= PROGRAMS | SHOWN
+    assert [*PAGES] == [*printing]
+    assert [] == unknown
 
 
 def test_the_kubectl_output_in_the_contract_has_all_six_fields():
