@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from tests.blackbox.cluster.scene import REFUSAL
-from tests.blackbox.cluster.slow_run import LEFT_OUT, SlowRun, moment
+from tests.blackbox.cluster.slow_run import LEFT_OUT, NAME, NAMESPACE, SlowRun, moment
 
 pytestmark = [pytest.mark.node, pytest.mark.timeout(900)]
 
@@ -40,6 +40,14 @@ LATER = {
     "deadline": (20, "deadline", "Plugin timeout while waiting for results"),
 }
 """Plugin, seconds, cause, words."""
+
+CUT_OFF = {
+    "no-address": f"cannot resolve {NAME}.{NAMESPACE}.svc: ",
+    "no-listener": f"cannot connect to {NAME}.{NAMESPACE}.svc: Connection refused",
+    "no-listener-agent": f"cannot connect to {NAME}.{NAMESPACE}.svc: Connection refused",
+    "impostor": "is not trusted: certificate of another run (",
+}
+"""What is said of a sidecar, a worker, an agent and another worker."""
 
 AT_ONCE = {
     "job-refused": ("start_failed", 'volumeMounts[0].name: Not found: "absent"'),
@@ -74,6 +82,20 @@ def test_a_failure_that_takes_its_time(slow_run: SlowRun, plugin: str) -> None:
         elif cause == "deadline":
             began = moment(next(iter(state.values()))["startedAt"])
     assert slow_run.given_up(found["key"]) - began > seconds - CLOCKS
+
+
+@pytest.mark.parametrize("plugin", CUT_OFF)
+def test_a_pod_that_cannot_reach_the_aggregator(slow_run: SlowRun, plugin: str) -> None:
+    """After a minute, with the step that fails, and before its heartbeats are missed."""
+    found = slow_run.entry(plugin)
+
+    error = found["error"]
+    assert ("pod_failed", "AggregatorUnreachable") == (error["cause"], error["reason"]), error
+    assert CUT_OFF[plugin] in error["text"]
+    statuses = slow_run.pod(plugin)["status"]["containerStatuses"]
+    (state,) = (each["state"] for each in statuses if each["name"] == "main")
+    began = moment(next(iter(state.values()))["startedAt"])
+    assert 60 - CLOCKS < slow_run.given_up(found["key"]) - began < 115
 
 
 @pytest.mark.parametrize("plugin", AT_ONCE)
