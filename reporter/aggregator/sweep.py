@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from reporter.launch.situation import UNREACHABLE
 from reporter.ledger import Store
 from reporter.run import heartbeats as beats
 from reporter.run.entry import silence
@@ -76,7 +77,9 @@ class Silence:
                 beat, now=mono, timeout=self._rhythm.timeout, expected_since=expected
             ):
                 heard = expected if beat.heard_at is None else beat.heard_at
-                found[key] = silence(now, mono - (heard or 0.0))
+                pod = snapshot.pods.get(key)
+                why = pod.message if pod is not None and pod.reason == UNREACHABLE else ""
+                found[key] = silence(now, mono - (heard or 0.0), why)
         return found
 
     async def tell(self) -> None:

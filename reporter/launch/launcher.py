@@ -243,7 +243,7 @@ class Launcher:
             requests.check_secret(key)  # if somebody has deleted it, the Pod would wait for ever
         for key, seconds in decision.unheard.items():
             pod = world.pods[entry_name(self._plan.run, key), decision.memory.uids[key]]
-            requests.look_for_obstacle(key, pod, seconds)
+            requests.look_for_obstacle(key, pod, seconds, many=len(decision.unheard))
         requests.end_of_look()
         stays = dict(decision.stays)
         if decision.through:

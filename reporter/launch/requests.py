@@ -51,6 +51,7 @@ READING_OWNER = "reading the run's ConfigMap"
 _AGAIN = 30.0  # seconds after which what was done is done again: a watch has shown it long before
 _CHECK = 30.0  # seconds between two looks at what Pods wait for
 _OBSTACLE = 5.0  # seconds between two looks at what keeps a Pod from reaching us
+_READS = 50  # of logs in a second
 _LINES, _BYTES = 200, 2**20  # of a log, at most
 _MARKING = "marking the run's ConfigMap"
 _MAKING = "making Secrets"
@@ -200,12 +201,12 @@ class Requests:
         name = entry_name(self._run.name, holder)
         self._begin(_MAKING, name, lambda: self.secrets.check(holder), _CHECK)
 
-    def look_for_obstacle(self, key: Key, pod: SeenPod, unheard: float) -> None:
+    def look_for_obstacle(self, key: Key, pod: SeenPod, unheard: float, *, many: int = 1) -> None:
         """See in its log whether a Pod cannot reach us that was not heard for so many seconds.
 
-        Ever more seldom of one that does not say so: not every worker beats.
+        Ever more seldom of one that does not say so: not every worker beats. `many` are like it.
         """
-        again = _OBSTACLE if key in self.obstacles else unheard
+        again = max(_OBSTACLE, many / _READS) if key in self.obstacles else unheard
         self._begin(_READING_LOGS, pod.uid, lambda: self._look_for_obstacle(key, pod), again)
 
     def check_owner(self) -> None:

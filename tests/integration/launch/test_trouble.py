@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import pairwise
+from itertools import count, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -347,28 +347,46 @@ async def test_the_log_of_a_pod_that_says_nothing() -> None:
     assert ({}, 1) == (requests.obstacles, len(api.asked))
 
 
+def cut_off(one: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The log of its only Pod says so, and is looked at without delay."""
+    monkeypatch.setattr("reporter.launch.decide.HEARD", 0.0)
+    one.passes = lambda key: False
+    line = '{"message": "Cannot reach the aggregator", "error": "cannot resolve r1"}\n'
+    log = ("default", f"{CHECK_JOB}-x7k2p", "status-worker")
+    one.fake.store.logs[log] = line.encode()
+
+
+def trouble_of_its_pod(one: World) -> str:
+    pod = one.store.snapshot().pods.get(CHECK)
+    return pod.reason if pod else ""
+
+
 @on_loop
 async def test_a_worker_that_is_cut_off_and_then_is_not(
     one: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its fault is shown while it lasts, and costs it nothing."""
-    monkeypatch.setattr("reporter.launch.decide.HEARD", 0.0)
-    one.passes = lambda key: False
-    log = ("default", f"{CHECK_JOB}-x7k2p", "status-worker")
-    line = '{"message": "Cannot reach the aggregator", "error": "cannot resolve r1"}\n'
-    one.fake.store.logs[log] = line.encode()
-
-    def shown() -> str:
-        pod = one.store.snapshot().pods.get(CHECK)
-        return pod.reason if pod else ""
-
+    cut_off(one, monkeypatch)
     async with one.begun():
-        await one.until(lambda: shown() == "AggregatorUnreachable")
+        await one.until(lambda: trouble_of_its_pod(one) == "AggregatorUnreachable")
         one.store.record_heartbeat(CHECK, time.monotonic(), beat=True)
-        await one.until(lambda: shown() == "")
+        await one.until(lambda: trouble_of_its_pod(one) == "")
         await one.upload(CHECK)
         await one.until(lambda: one.launcher.through)
     assert State.COMPLETE is one.entry(CHECK).state
+
+
+@on_loop
+async def test_a_worker_that_finds_no_place_here(
+    one: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That is nobody's fault but ours."""
+    monkeypatch.setattr("reporter.launch.requests._OBSTACLE", 0.0)
+    cut_off(one, monkeypatch)
+    one.full = count(1.0).__next__
+    async with one.begun():
+        await one.until(lambda: len(one.fake.requests("GET", "/log")) >= 3)
+        assert "" == trouble_of_its_pod(one)
 
 
 @on_loop
