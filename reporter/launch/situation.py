@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 MINUTE: Final = 60.0
 IMAGE: Final = 300.0
+# With the time until it is noticed not much less than a worker's heartbeats may be missing: a fault
+# that passes costs nobody more than it does by that.
+CUT_OFF: Final = 90.0
 SETTLE: Final = 2.0  # a verdict or an upload may be seen after the end of its Pod
 DELETED: Final = "PodDeleted"
 UNREACHABLE: Final = "AggregatorUnreachable"
@@ -134,7 +137,7 @@ def situation(
     why = obstacle or pod.unreached
     if obstacle and found.row in {Row.RUNNING, Row.UPLOADING}:
         text = f"Pod {pod.name}: {why}"
-        found = Situation(Row.CUT_OFF, UNREACHABLE, why, text, MINUTE, Cause.POD_FAILED)
+        found = Situation(Row.CUT_OFF, UNREACHABLE, why, text, CUT_OFF, Cause.POD_FAILED)
     elif why and found.row in _OVER and why not in found.text:
         found = replace(found, text=f"{found.text}: {why}")
     return _judged(found, job, pod.name, why)

@@ -115,9 +115,10 @@ SPECS: dict[str, Object] = {
     "unschedulable": {"startTimeoutSeconds": 70},
     "verdict": {"contract": "result-file", "timeoutSeconds": 3600},
     "deadline": {"timeoutSeconds": 20},
-    "no-address": {"contract": "result-file"},
+    # Not that they are given up for their silence before.
+    "no-address": {"contract": "result-file", "heartbeats": False},
     "no-listener": {"contract": "done-file", "heartbeats": False},
-    "impostor": {"contract": "done-file"},
+    "impostor": {"contract": "done-file", "heartbeats": False},
 }
 GREETS = "echo -n hello >$RESULTS_DIR/a; echo -n $RESULTS_DIR/a >$RESULTS_DIR/done"
 OF_NODES: dict[str, Object] = {

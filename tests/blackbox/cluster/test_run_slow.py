@@ -86,7 +86,7 @@ def test_a_failure_that_takes_its_time(slow_run: SlowRun, plugin: str) -> None:
 
 @pytest.mark.parametrize("plugin", CUT_OFF)
 def test_a_pod_that_cannot_reach_the_aggregator(slow_run: SlowRun, plugin: str) -> None:
-    """After a minute, with the step that fails, and before its heartbeats are missed."""
+    """With the step that fails, after a fault that might still have passed."""
     found = slow_run.entry(plugin)
 
     error = found["error"]
@@ -95,7 +95,7 @@ def test_a_pod_that_cannot_reach_the_aggregator(slow_run: SlowRun, plugin: str) 
     statuses = slow_run.pod(plugin)["status"]["containerStatuses"]
     (state,) = (each["state"] for each in statuses if each["name"] == "main")
     began = moment(next(iter(state.values()))["startedAt"])
-    assert 60 - CLOCKS < slow_run.given_up(found["key"]) - began < 115
+    assert slow_run.given_up(found["key"]) - began > 90 - CLOCKS
 
 
 @pytest.mark.parametrize("plugin", AT_ONCE)
