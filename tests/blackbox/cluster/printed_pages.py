@@ -74,6 +74,8 @@ class Page:
             "registry.example.org/team/status-reporter:0.1.0": PRODUCT_IMAGE,
             "/tmp/cluster/kubeconfig": "kubeconfig",
             "your-namespace": namespace,
+            # Without setting up the environment anew, which is the one of these tests.
+            "make demo": "examples/demo.sh",
             **self.names,
         }
         found = []
