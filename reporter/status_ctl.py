@@ -23,7 +23,8 @@ from reporter.cli.exits import (
     Terminated,
     Unusable,
 )
-from reporter.common.lifecycle import NOBODY_READS, buffer_output, discard_output
+from reporter.cli.output import OutputError, open_streams, tell
+from reporter.common.lifecycle import NOBODY_READS, discard_output
 
 
 class Command(NamedTuple):
@@ -78,10 +79,7 @@ _OWN_SIGNALS: Final = frozenset(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return the exit code; 2 for wrong usage."""
-    buffer_output()
-    for stream in (sys.stdout, sys.stderr):
-        # Whatever the locale says: YAML is UTF-8.
-        stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # type: ignore[union-attr]
+    open_streams()
     try:
         try:
             code = _run(sys.argv[1:] if arguments is None else arguments)
@@ -92,13 +90,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt as error:
         return TERMINATED if isinstance(error, Terminated) else INTERRUPTED
     except (CannotTell, Unusable) as error:
-        from reporter.cli.output import tell
-
         tell(str(error))
         return error.code
     except BrokenPipeError:
         discard_output()
         return NOBODY_READS
+    except OutputError as error:
+        tell(str(error))
+        return CANNOT_TELL
     except Exception:
         # Python would end with 1, and that says that a run has failed.
         import traceback

@@ -4,14 +4,19 @@ The data comes from others.
 """
 
 import argparse
+import io
 import json
 import re
 import sys
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from reporter.cli.table import wants_colour
+from reporter.common.lifecycle import complete_writes, discard_output
 from reporter.common.text import clean
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 FORMS: Final = ("table", "wide", "json", "yaml", "name")
 STATUS_COLOURS: Final = {
@@ -28,6 +33,41 @@ STATUS_COLOURS: Final = {
     "unknown": "33",
 }
 _UNSAFE = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+class OutputError(Exception):
+    """Standard output cannot be written, on a full disk for example."""
+
+
+class _Data(io.FileIO):
+    """Standard output, of which nothing may be missing."""
+
+    def write(self, data: "ReadableBuffer", /) -> int:
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            discard_output()
+            raise OutputError(f"cannot write the output: {error.strerror}") from None
+
+
+class _Words(io.FileIO):
+    """Standard error: where it cannot be written, the exit code stays what it is."""
+
+    def write(self, data: "ReadableBuffer", /) -> int:
+        try:
+            return super().write(data)
+        except OSError:
+            return memoryview(data).nbytes
+
+
+def open_streams() -> None:
+    """Let all that is written later end as above, in UTF-8 whatever the locale says: YAML is."""
+    complete_writes("stdout", lambda raw: _Data(raw.fileno(), "w", closefd=False))
+    complete_writes("stderr", lambda raw: _Words(raw.fileno(), "w", closefd=False))
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # type: ignore[union-attr]
 
 
 def arguments(parser: argparse.ArgumentParser, forms: Iterable[str] = FORMS) -> None:

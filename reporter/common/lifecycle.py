@@ -16,7 +16,7 @@ import select
 import signal
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from importlib import import_module
 from types import FrameType
 
@@ -144,22 +144,26 @@ def install() -> Stop:
     return stop
 
 
-def buffer_output() -> None:
-    """Make a write to standard output complete, or fail; with `python -u` too.
+def complete_writes(
+    name: str, opened: Callable[[io.RawIOBase], io.RawIOBase] = lambda raw: raw
+) -> None:
+    """Make a write to a standard stream of that name complete, or fail; with `python -u` too.
 
     Unbuffered, Python drops what a short write has left, and a pipe whose reader leaves in the
     middle of one gives no error. Argparse ignores errors while it writes its help, so that must
     stay in the buffer until it is flushed.
     """
-    buffer = getattr(sys.stdout, "buffer", None)
+    stream = getattr(sys, name)
+    buffer = getattr(stream, "buffer", None)
     raw = getattr(buffer, "raw", buffer)
     if isinstance(raw, io.RawIOBase):
-        sys.stdout = io.TextIOWrapper(
-            io.BufferedWriter(raw, _LONGER_THAN_ANY_HELP),
-            sys.stdout.encoding,
-            sys.stdout.errors,
-            line_buffering=buffer is raw or bool(sys.stdout.line_buffering),
+        new = io.TextIOWrapper(
+            io.BufferedWriter(opened(raw), _LONGER_THAN_ANY_HELP),
+            stream.encoding,
+            stream.errors,
+            line_buffering=buffer is raw or bool(stream.line_buffering),
         )
+        setattr(sys, name, new)
 
 
 def discard_output() -> None:
@@ -173,7 +177,7 @@ def begin(command: str, module: str, *, extra: str, **noted: object) -> int:
     `main` is given what was `noted` before.
     """
     stop = install()  # a SIGTERM during the import below must not be lost
-    buffer_output()
+    complete_writes("stdout")
     thresholds = gc.get_threshold()
     gc.set_threshold(*thresholds[:2], _NO_FULL_COLLECTION)
     try:

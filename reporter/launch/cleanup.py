@@ -6,11 +6,11 @@ from reporter.launch.job import secret_name
 from reporter.launch.seen import LATE, SeenPod
 from reporter.launch.world import Findings, Present
 from reporter.run.entry import HOLD, Entry, may_still_come, unjudged
+from reporter.run.launch_file import Launch
 from reporter.run.names import entry_name
 from reporter.run.plan import Key, Plugin
 from reporter.run.record import Rank
 from reporter.run.results import ResultStatus
-from reporter.run.spec import Launch
 
 END: Final = 60.0  # seconds from the last decided entry until the run goes on without the rest
 LOGS: Final = 45.0  # of these, how long a Job stays for the sake of its logs
