@@ -153,8 +153,8 @@ class Service:
         # A plan of many nodes has as many keys to be made and files to be written.
         authority = await asyncio.to_thread(authority_of, context)
         # Its modules are loaded before anybody is connected who would have to wait for that.
+        launcher = _launcher(context, intake, authority)
         workers = worker_listener(context, WorkerApp(context, intake), authority)
-        launcher = _launcher(context, intake, authority, workers)
         # Workers are the first to be turned away in the end, and probes see it.
         host, port = await self._listen(parts, workers)
         health = Health(context, authority, workers, intake.uploads)
@@ -322,9 +322,7 @@ def _finish(context: Context, intake: Intake, run_log: RunLog) -> Finish:
     )
 
 
-def _launcher(
-    context: Context, intake: Intake, authority: Authority, workers: Listener
-) -> Launcher | None:
+def _launcher(context: Context, intake: Intake, authority: Authority) -> Launcher | None:
     """Make what launches the plugins, if that is asked for."""
     if context.launch is None or context.api is None:
         return None
@@ -352,7 +350,6 @@ def _launcher(
             check_room=layout.check_room,
         ),
         now=context.now,
-        full=lambda: workers.full_seconds,
     )
 
 

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from reporter.launch.situation import UNREACHABLE
 from reporter.ledger import Store
 from reporter.run import heartbeats as beats
 from reporter.run.entry import silence
 from reporter.run.heartbeats import Beat, Rhythm
 from reporter.run.plan import Key
 from reporter.run.record import Failure
-from reporter.run.state import Snapshot
+from reporter.run.state import UNREACHABLE, Snapshot
 
 
 class Silence:

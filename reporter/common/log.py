@@ -317,16 +317,19 @@ def link_event(event: str, facts: Mapping[str, Any], **fields: Any) -> None:
     """Log what the link to an aggregator says in one word; `fields` go before its facts."""
     level, sentence = _LINK_EVENTS.get(event, ("info", event))
     getattr(get(**fields), level)(sentence, **facts)
+
+
+def worker_event(event: str, facts: Mapping[str, Any]) -> None:
+    """Log the same; have the container's status say at its end what kept it from the aggregator.
+
+    That is in place of the end of the log.
+    """
+    link_event(event, facts)
+    # Outside of a container there is no such file.
     if event in {"unreachable", "reached"}:
-        _leave_message(f"{sentence}: {facts['error']}" if facts else "")
-
-
-def _leave_message(text: str) -> None:
-    """Have the container's status say this at its end, in place of the end of its log."""
-    # Only where there is such a file already: outside of a container there is none.
-    with contextlib.suppress(OSError), open("/dev/termination-log", "r+") as file:  # noqa: PTH123
-        file.truncate()
-        file.write(text)
+        with contextlib.suppress(OSError), open("/dev/termination-log", "r+") as file:  # noqa: PTH123
+            file.truncate()
+            file.write(f"{UNREACHED}: {facts['error']}" if facts else "")
 
 
 @contextlib.contextmanager

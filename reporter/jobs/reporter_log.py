@@ -56,12 +56,14 @@ def unreached(log: str) -> str:
 
     Also of its termination message.
     """
-    for line in reversed(log.splitlines()):
-        found, (before, said, why) = _decode(line), line.partition(f"{UNREACHED}: ")
-        if said and not before:
-            return clean(why, _REASON)
-        if text(found, "message") in {UNREACHED, REACHED}:
-            return clean(text(found, "error"), _REASON)
+    # By "\n" alone, and only what may be it is decoded: there may be much of it.
+    for line in reversed(log.split("\n")):
+        if line.startswith(f"{UNREACHED}: "):
+            return clean(line.removeprefix(f"{UNREACHED}: "), _REASON)
+        if UNREACHED in line or REACHED in line:
+            found = _decode(line)
+            if text(found, "message") in {UNREACHED, REACHED}:
+                return clean(text(found, "error"), _REASON)
     return ""
 
 

@@ -364,14 +364,13 @@ class KubeApi:
         follow: bool = False,
         stamped: bool = False,
         since: str = "",
-        tail: int = 0,
         silence: float | None = 30.0,
     ) -> LogStream:
         """Return a container's log as a stream of bytes, with `follow` until the container ends.
 
         With `stamped` each line has its time before it; `since` is such a time, in whole seconds,
-        with which the stream begins, `tail` the number of last lines with which it does, if not 0.
-        `silence` is how long nothing may come, in seconds; None means for ever.
+        with which the stream begins. `silence` is how long nothing may come, in seconds; None means
+        for ever.
         """
         query = _given(
             {
@@ -379,7 +378,6 @@ class KubeApi:
                 "follow": "true" if follow else "",
                 "timestamps": "true" if stamped else "",
                 "sinceTime": since,
-                "tailLines": str(tail or ""),
             }
         )
         request = Request("GET", _POD_LOG, {"namespace": namespace, "name": pod}, query)

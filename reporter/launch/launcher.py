@@ -26,6 +26,7 @@ from reporter.launch.decide import LONGEST_END, decide, waiting_for_mounts
 from reporter.launch.job import secret_names
 from reporter.launch.logs import LogCollection, Logs
 from reporter.launch.mirror import Mirrors
+from reporter.launch.obstacles import Obstacles
 from reporter.launch.requests import READING_OWNER, Kube, Requests, Secrets
 from reporter.launch.seen import newest_pods, newest_refusals
 from reporter.launch.world import Decision, LaunchedRun, Memory, World
@@ -54,8 +55,7 @@ class Launcher:
     `ca` is the run's CA as PEM, `client` makes a client's certificate, and `forget_key` is called
     once nobody needs another one, which may raise OSError. `uploading` gives the keys for whose
     uploads the run stays open. `close` has a key take no more uploads, unless it has one, and says
-    whether it has done so. `now` is the clock of the run, `full` gives the seconds, in all so
-    far, in which workers found no place to be heard.
+    whether it has done so. `now` is the clock of the run.
     """
 
     def __init__(
@@ -74,7 +74,6 @@ class Launcher:
         close: Callable[[Key], bool],
         logs: Logs,
         now: RunClock,
-        full: Callable[[], float] = float,
     ) -> None:
         self._api, self._store, self._plan, self._launch = api, store, plan, launch
         self._namespace, self._url, self._ca, self._client = namespace, url, ca, client
@@ -84,10 +83,10 @@ class Launcher:
         self._own_mark, self._lost = hashlib.sha256(ca).hexdigest(), False
         self._changed = asyncio.Event()
         self._logs = LogCollection(logs, self._changed.set)
+        self._obstacles = Obstacles(api, namespace, self._changed.set, self._clock)
         self._memory = Memory()
         self._decided_at: float | None = None
         self._troubles: list[LauncherTrouble] = []
-        self._full, self._was_full = full, full()
         self._log, self._seldom = log.get(), RateLimitedLog()
         self.through = store.phase is not Phase.RUNNING
         """Whether nothing of the plugins is left, so that the run may close."""
@@ -105,6 +104,7 @@ class Launcher:
         finally:
             unsubscribe()
             self._logs.stop()
+            self._obstacles.stop()
             kube.close()
 
     async def _owner(self, kube: Kube) -> Mapping[str, Any] | None:
@@ -241,9 +241,10 @@ class Launcher:
         requests.check_owner()
         for key in waiting_for_mounts(decision.pods, entries, now=now):
             requests.check_secret(key)  # if somebody has deleted it, the Pod would wait for ever
-        for key, seconds in decision.unheard.items():
-            pod = world.pods[entry_name(self._plan.run, key), decision.memory.uids[key]]
-            requests.look_for_obstacle(key, pod, seconds, many=len(decision.unheard))
+        uids = decision.memory.uids
+        self._obstacles.look(
+            {key: world.pods[entry_name(run.name, key), uids[key]] for key in decision.unheard}
+        )
         requests.end_of_look()
         stays = dict(decision.stays)
         if decision.through:
@@ -273,7 +274,6 @@ class Launcher:
         return True
 
     def _world(self, mirrors: Mirrors, requests: Requests) -> World:
-        before, self._was_full = self._was_full, self._full()
         return World(
             dict(mirrors.jobs.seen),
             newest_pods(mirrors.pods.seen.values()),
@@ -284,8 +284,7 @@ class Launcher:
             mirrors.unseen_since,
             frozenset(self._uploading()),
             frozenset(self._store.snapshot().beats),
-            # The obstacle may be that we are full.
-            dict(requests.obstacles) if self._was_full == before else {},
+            dict(self._obstacles.known),
             self._now.skew,
         )
 

@@ -29,12 +29,11 @@ from reporter.errors import (
     KubeError,
     NotFound,
 )
-from reporter.jobs.reporter_log import unreached
 from reporter.kube.api import WARN, KubeApi
 from reporter.launch.job import certificate_holder, job, secret
 from reporter.launch.mirror import Mirror
-from reporter.launch.seen import SeenJob, SeenPod, owner_of, read_job
-from reporter.launch.world import Denial, LaunchedRun, Obstacle
+from reporter.launch.seen import SeenJob, owner_of, read_job
+from reporter.launch.world import Denial, LaunchedRun
 from reporter.pki.issuing import CertificateError, Pair
 from reporter.run.clock import RunClock
 from reporter.run.launch_file import RunLocation
@@ -50,14 +49,10 @@ LONGEST_BACK_OFF = 30.0  # seconds
 READING_OWNER = "reading the run's ConfigMap"
 _AGAIN = 30.0  # seconds after which what was done is done again: a watch has shown it long before
 _CHECK = 30.0  # seconds between two looks at what Pods wait for
-_OBSTACLE = 5.0  # seconds between two looks at what keeps a Pod from reaching us
-_READS = 50  # of logs in a second
-_LINES, _BYTES = 200, 2**20  # of a log, at most
 _MARKING = "marking the run's ConfigMap"
 _MAKING = "making Secrets"
 _CREATING = "creating Jobs"
 _DELETING = "deleting Secrets"
-_READING_LOGS = "reading logs"
 
 
 class LaunchRefused(Exception):
@@ -104,19 +99,6 @@ class Kube:
             # A conflict: another object has that name by now, and is left alone.
             return False
         return True
-
-    async def last_lines(self, pod: str, container: str) -> str:
-        """Read the end of a log."""
-
-        def read() -> str:
-            read, stream = b"", self._api.stream_log(self._namespace, pod, container, tail=_LINES)
-            for piece in stream:
-                read += piece
-                if len(read) > _BYTES:
-                    stream.close()
-            return read.decode(errors="replace")
-
-        return await self.call(read)
 
     def close(self) -> None:
         """Let go of what has not begun."""
@@ -170,8 +152,6 @@ class Requests:
         """Whether it stands on the ConfigMap who starts the plugins, or cannot."""
         self.denied: dict[str, Denial] = {}
         """By the names of Jobs, why there will be none."""
-        self.obstacles: dict[Key, Obstacle] = {}
-        """What keeps Pods from reaching us, as far as it was asked for."""
 
     # -- what is wanted --------------------------------------------------------------------------
 
@@ -200,14 +180,6 @@ class Requests:
         holder = self._holder(key)
         name = entry_name(self._run.name, holder)
         self._begin(_MAKING, name, lambda: self.secrets.restore(holder), _CHECK)
-
-    def look_for_obstacle(self, key: Key, pod: SeenPod, unheard: float, *, many: int = 1) -> None:
-        """See in its log whether a Pod cannot reach us that was not heard for so many seconds.
-
-        Ever more seldom of one that does not say so: not every worker beats. `many` are like it.
-        """
-        again = max(_OBSTACLE, many / _READS) if key in self.obstacles else unheard
-        self._begin(_READING_LOGS, pod.uid, lambda: self._look_for_obstacle(key, pod), again)
 
     def check_owner(self) -> None:
         """See whether the run's ConfigMap, which owns all that is made, is still there."""
@@ -345,15 +317,6 @@ class Requests:
         else:
             text = f"Job {name} exists already and does not belong to this run"
             self.denied[name] = Denial("NameTaken", text)
-
-    async def _look_for_obstacle(self, key: Key, pod: SeenPod) -> None:
-        try:
-            why = unreached(await self._kube.last_lines(pod.name, pod.uploader))
-        except KubeError:
-            return  # only words are missing
-        self.obstacles.pop(key, None)
-        if why:
-            self.obstacles[key] = Obstacle(why, self._now())
 
     async def _delete(self, name: str, uid: str) -> None:
         if not await self._kube.remove("Job", name, uid):

@@ -64,9 +64,9 @@ class SeenPod:
     """A plugin's Pod, `job` and `job_uid` tell whose; times are the API's.
 
     `started_at` and `ended` are of the plugin's container, `trouble` is what keeps it from
-    starting; `by_itself` says that it ended before anybody asked for it. `uploader` is the
-    container that uploads, ours or, under the contract `link`, the plugin's; `ours_running`: it
-    still runs; `unreached` is why it had not reached the aggregator by its end.
+    starting; `by_itself` says that it ended before anybody asked for it. `ours_running`: the
+    container that uploads still runs, ours or, under the contract `link`, the plugin's. `uploader`
+    is its name if it is ours; `unreached` is why that had not reached the aggregator by its end.
     `taken_away` says why the Pod is, if it is. `containers` are those that have a log.
     """
 
@@ -139,8 +139,8 @@ def read_pod(pod: Object, launch: Launch) -> SeenPod | None:
     # Our sidecar is read like any other: it, too, can be what a plugin waits for.
     facts = read_facts_of_pod(pod, Names("", name))
     own = read_container(pod, name)
-    uploader = _UPLOADS.get(definition.contract, name)
-    uploads = read_container(pod, uploader)
+    uploader = _UPLOADS.get(definition.contract, "")
+    uploads = read_container(pod, uploader or name)
     run = own.state if isinstance(own.state, Terminated) else None
     ours_running = isinstance(uploads.state, Running) and not facts.finished
     return SeenPod(
@@ -159,7 +159,7 @@ def read_pod(pod: Object, launch: Launch) -> SeenPod | None:
         by_itself=run is not None and ended_by_itself(facts, run),
         uploader=uploader,
         ours_running=ours_running,
-        unreached=unreached(uploads.state.message) if isinstance(uploads.state, Terminated) else "",
+        unreached=_unreached(uploads) if uploader else "",
         taken_away=_taken_away(pod, facts, ours_running=ours_running),
         restarts=own.restarts,
         unready_at=_unready_at(status),
@@ -205,6 +205,10 @@ def _started_at(container: Container) -> float | None:
         if isinstance(run, Running | Terminated) and run.started_at is not None:
             return run.started_at
     return None
+
+
+def _unreached(uploads: Container) -> str:
+    return unreached(uploads.state.message) if isinstance(uploads.state, Terminated) else ""
 
 
 def _trouble(pod: Object, facts: Pod, definition: Definition) -> Situation | None:

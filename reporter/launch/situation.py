@@ -16,12 +16,8 @@ if TYPE_CHECKING:
 
 MINUTE: Final = 60.0
 IMAGE: Final = 300.0
-# With the time until it is noticed not much less than a worker's heartbeats may be missing: a fault
-# that passes costs nobody more than it does by that.
-CUT_OFF: Final = 90.0
 SETTLE: Final = 2.0  # a verdict or an upload may be seen after the end of its Pod
 DELETED: Final = "PodDeleted"
-UNREACHABLE: Final = "AggregatorUnreachable"
 LAST_WORDS: Final = 160  # bytes of a termination message
 
 _DEADLINE: Final = "DeadlineExceeded"
@@ -38,7 +34,6 @@ class Row(StrEnum):
     IMAGE = "image"
     SETUP = "setup"  # what waiting seldom resolves
     RUNNING = "running"
-    CUT_OFF = "cut off"  # it runs, but what uploads has never reached us
     UPLOADING = "uploading"  # its container has ended, ours has not
     ENDED = "ended"
     TAKEN_AWAY = "taken away"
@@ -74,9 +69,7 @@ def hindered(
     return Situation(row, reason, message, text, _PATIENCE.get(row), repeated=repeated)
 
 
-_OVER: Final = frozenset(
-    {Row.CUT_OFF, Row.UPLOADING, Row.ENDED, Row.TAKEN_AWAY, Row.GONE, Row.JOB_GONE}
-)
+_OVER: Final = frozenset({Row.UPLOADING, Row.ENDED, Row.TAKEN_AWAY, Row.GONE, Row.JOB_GONE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +103,7 @@ def situation(
     """Say what an open entry is in whose Job `name` was created.
 
     `started` says whether the plugin's container is known to have begun, `per_node` whether its
-    Pod can run on one node only, `obstacle` why it cannot reach us.
+    Pod can run on one node only, `obstacle` why it could not reach us.
     """
     before = track or _UNKNOWN
     if pod is None:
@@ -134,11 +127,8 @@ def situation(
         found = Situation(Row.RUNNING, "NodeNotReady", f"Node {pod.node} is not ready")
     if pod is None:
         return _judged(found, job, before.pod)
-    why = obstacle or pod.unreached
-    if obstacle and found.row in {Row.RUNNING, Row.UPLOADING}:
-        text = f"Pod {pod.name}: {why}"
-        found = Situation(Row.CUT_OFF, UNREACHABLE, why, text, CUT_OFF, Cause.POD_FAILED)
-    elif why and found.row in _OVER and why not in found.text:
+    why = pod.unreached or obstacle
+    if why and found.row in _OVER and why not in found.text:
         found = replace(found, text=f"{found.text}: {why}")
     return _judged(found, job, pod.name, why)
 

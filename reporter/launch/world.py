@@ -31,13 +31,6 @@ class LaunchedRun:
         return self.plan.run
 
 
-class Obstacle(NamedTuple):
-    """What keeps a Pod from reaching us, as its log said at that time of the run's clock."""
-
-    text: str
-    at: float
-
-
 class Denial(NamedTuple):
     """Why an entry cannot have a Job, for good."""
 
@@ -67,7 +60,7 @@ class World:
     unseen_since: float | None = None
     uploading: frozenset[Key] = frozenset()
     heard: frozenset[Key] = frozenset()
-    obstacles: Mapping[Key, Obstacle] = field(default_factory=dict)
+    obstacles: Mapping[Key, str] = field(default_factory=dict)
     skew: int = 0
 
 
@@ -119,7 +112,7 @@ class Findings:
     fail: dict[Key, Failure] = field(default_factory=dict)
     tracks: dict[Key, Track] = field(default_factory=dict)
     pods: dict[Key, PodState] = field(default_factory=dict)
-    unheard: dict[Key, float] = field(default_factory=dict)
+    unheard: list[Key] = field(default_factory=list)
     take_logs: list[Key] = field(default_factory=list)
     delete: list[str] = field(default_factory=list)
     delete_secrets: list[str] = field(default_factory=list)
@@ -135,9 +128,8 @@ class Decision:
     stored as launched by `adopt` alone, once its Job is seen, whichever process has made that.
     `begin` takes three looks: the first marks the run's ConfigMap, the next stores that launching
     has begun, the third creates. `start` tells when a plugin's container began. `delete`
-    are names of Jobs, `delete_secrets` of Secrets. `pods` is what each Pod does, `unheard` for how
-    many seconds those have run whose logs may say why they were never heard. `next_look`: when
-    time alone changes something. `through`: nothing of the plugins is left but `stays`, with the
+    are names of Jobs, `delete_secrets` of Secrets. `pods` is what each Pod does, `unheard` are
+    those of which a heartbeat was due and none came. `next_look`: when time alone changes something. `through`: nothing of the plugins is left but `stays`, with the
     reasons by kind and name.
     """
 
@@ -151,7 +143,7 @@ class Decision:
     delete: tuple[str, ...] = ()
     delete_secrets: tuple[str, ...] = ()
     pods: Mapping[Key, PodState] = field(default_factory=dict)
-    unheard: Mapping[Key, float] = field(default_factory=dict)
+    unheard: tuple[Key, ...] = ()
     next_look: float | None = None
     through: bool = False
     stays: Mapping[str, str] = field(default_factory=dict)

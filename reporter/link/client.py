@@ -49,9 +49,9 @@ class AggregatorClient:
     that it is part of. `on_event` is called with a word and its facts, from any thread that uses
     the client:
 
-    - `unreachable`: a step on the way to the aggregator failed (`error`), as long as it was never
-      reached; said once of each error;
-    - `reached`: none does any more;
+    - `unreachable`: a step on the way to the aggregator, which has never answered, failed
+      (`error`); said again when it is another one;
+    - `reached`: that is over;
     - `retry`: a try of a delivery failed (`attempt`, `status`, `trouble`, `delay` in seconds);
     - `another_result_held`: the aggregator has one of this worker already (`ours`, `held`: hex);
     - `checked_by_hand`: the aggregator's certificate has Sonobuoy's shape; said once;
@@ -84,8 +84,7 @@ class AggregatorClient:
         self._in_order = threading.Lock()
         self._epoch, self._seq = os.urandom(8).hex(), 0
         self._said: set[str] = set()
-        self._obstacles: set[str] = set()
-        self._was_reached = False
+        self._obstacle, self._was_reached = "", False
         # What the aggregator can do beyond Sonobuoy's; None before it has answered a heartbeat.
         self._features: frozenset[str] | None = None
         self._warn_of_expiry()  # hours before a delivery fails for it
@@ -189,24 +188,27 @@ class AggregatorClient:
         return Reply(answer.status, answer.body, answer.headers.get("content-type", ""))
 
     def reach(self) -> bool:
-        """Look the aggregator up, connect and shake hands, once; return whether it was reached.
+        """Look the aggregator up, connect and shake hands; return whether it was ever reached.
 
-        That costs nothing once it has been. Raises nothing.
+        For a worker that has nothing to say yet. Raises nothing.
         """
         if not self._was_reached:
             try:
                 self._connection().try_out()
             except (NoAnswer, TrustError) as error:
-                if not self._was_reached and str(error) not in self._obstacles:
-                    self._obstacles.add(str(error))
-                    self._on_event("unreachable", {"error": str(error)})
+                self._unreached(error)
             else:
                 self._reached()
         return self._was_reached
 
+    def _unreached(self, error: NoAnswer | TrustError) -> None:
+        if not self._was_reached and self._obstacle != str(error):
+            self._obstacle = str(error)
+            self._on_event("unreachable", {"error": str(error)})
+
     def _reached(self) -> None:
-        obstacles, self._obstacles, self._was_reached = self._obstacles, set(), True
-        if obstacles:
+        obstacle, self._obstacle, self._was_reached = self._obstacle, "", True
+        if obstacle:
             self._on_event("reached", {})
 
     def heartbeat(self) -> Beat:
@@ -315,7 +317,11 @@ class AggregatorClient:
         return Connection(self.config.host, self.config.port, self._trust.secure, self._limits)
 
     def _converse(self, connection: Connection, message: Request, left: Left) -> Answer:
-        answer = connection.exchange(message, left)
+        try:
+            answer = connection.exchange(message, left)
+        except (NoAnswer, TrustError) as error:
+            self._unreached(error)
+            raise
         self._reached()
         if self._trust.by_hand:
             self._say_once("checked_by_hand", {})

@@ -1,8 +1,7 @@
 """Heartbeats: they tell the aggregator that this worker is alive, from its start until its upload.
 
-Before the first one the way to the aggregator is tried, so that its fault has a name early. Nothing
-waits for that or for a heartbeat, and none is sent again: the next one follows soon. `Background`
-is the base of other threads of a worker too.
+Nothing waits for a heartbeat and none is sent again: the next one follows soon. `Background` is the
+base of other threads of a worker too.
 """
 
 import random
@@ -11,15 +10,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
+from reporter.common.retry import next_delay
 from reporter.errors import ReporterError
 from reporter.link.client import AggregatorClient
-from reporter.link.delivery import Event
+from reporter.link.delivery import FIRST_STEP, LONGEST_STEP, Event
 
 INTERVAL_SECONDS = 15.0
 """Until the aggregator has said how often it wants to be told."""
 SPREAD = 0.1
-AGAIN_SECONDS = 5.0
-"""Between two tries to reach the aggregator."""
 FINAL = (404, 410)
 """Answers after which no other can come: a peer that knows no beats, a closed run."""
 _EVENTS = {0: "heartbeat_unanswered", **dict.fromkeys(FINAL, "heartbeats_end")}
@@ -53,13 +51,13 @@ class Background(ABC):
 class Heart(Background):
     """Sends heartbeats.
 
-    Once the aggregator is reached, the first comes after a random part of `interval` seconds, every
-    other an interval +- 10 % after the one before, so that the workers of a run do not send theirs
-    at the same time. The interval is the one in the aggregator's last answer: it knows how many
-    workers there are, and when it considers one lost. An `interval` of 0 means none. `on_event` is
-    called with a word and its facts; `over` is waited on during the pauses:
+    The first comes after a random part of `interval` seconds, every other an interval +- 10 % after
+    the one before, so that the workers of a run do not send theirs at the same time. The interval
+    is the one in the aggregator's last answer: it knows how many workers there are, and when it
+    considers one lost. An `interval` of 0 means none: then the aggregator is only tried to be
+    reached. `on_event` is called with a word and its facts; `over` is waited on during the pauses:
 
-    - `heartbeat_unanswered`: the first of a series (`trouble`);
+    - `heartbeat_unanswered`: the first of a series after an answer (`trouble`);
     - `heartbeat_refused`: the first of a series of that answer (`status`);
     - `heartbeats_end`: the peer knows no heartbeats, or its run is closed (`status`).
     """
@@ -76,11 +74,14 @@ class Heart(Background):
         super().__init__("heart", over)
         self._client, self._interval = client, interval
         self._on_event, self._rng = on_event, rng
-        self._last = 200
+        self._last = 0  # until an answer the client says what keeps it from us
 
     def _run(self) -> None:
-        while not self._over.is_set() and not self._client.reach():
-            self._over.wait(AGAIN_SECONDS)
+        tries = 0
+        while not (self._interval or self._over.is_set() or self._client.reach()):
+            tries += 1
+            delay = next_delay(tries, self._rng, first=FIRST_STEP, longest=LONGEST_STEP)
+            self._over.wait(delay or 0.0)
         pause = self._rng() * self._interval
         while self._interval and not self._over.wait(pause):
             if not self._beat():

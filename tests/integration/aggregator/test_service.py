@@ -41,8 +41,7 @@ def launched(folder: Path, monkeypatch: pytest.MonkeyPatch, uploads: Any, reserv
     shared = context(PLAN, folder, settings=settings, launch=none, api=none)
     shared.layout.prepare()
     intake: Any = SimpleNamespace(uploads=uploads)
-    workers: Any = SimpleNamespace(full_seconds=0.0)
-    return service._launcher(shared, intake, AUTHORITY, workers)
+    return service._launcher(shared, intake, AUTHORITY)
 
 
 def test_a_launcher_asks_the_intake_before_it_deletes_a_job(

@@ -88,7 +88,6 @@ class World:
     closed: set[Key] = field(default_factory=set)
     refused: int = 0
     set_back: float = 0.0
-    full: Callable[[], float] = float
     store: Store = field(init=False)
     authority: Authority = field(init=False)
     launcher: Launcher = field(init=False)
@@ -152,7 +151,6 @@ class World:
             close=self.close,
             logs=self.logs(real),
             now=now,
-            full=self.full,
         )
         self.cluster.begun = lambda key: loop.call_soon_threadsafe(self._began, key) and None
         self.task = asyncio.create_task(self.launcher.run())

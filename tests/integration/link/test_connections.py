@@ -5,10 +5,13 @@ import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from unittest.mock import Mock
 
 import pytest
 
-from reporter.link import NoAnswer, ResultSource, TimeLimits
+from reporter.link import NoAnswer, ResultSource, TimeLimits, TrustError
+from reporter.link.connection import Connection
 from tests.aggregators.identities import Authority
 from tests.aggregators.scripted import BEAT
 from tests.integration.link.scripted import Scripted
@@ -56,6 +59,7 @@ def test_ids_count_up_in_one_epoch(connect):
     assert ids[0][0] == ids[1][0] != ids[2][0]
 
 
+@pytest.mark.parametrize("by", ["reach", "heartbeat"])
 @pytest.mark.parametrize(
     ("url", "words"),
     [
@@ -65,14 +69,27 @@ def test_ids_count_up_in_one_epoch(connect):
     ],
     ids=["no address", "nobody listens", "another run's"],
 )
-def test_the_step_that_fails_is_said_once(connect, events, url, words):
+def test_the_step_that_fails_is_said_once(connect, events, by, url, words):
     """However often it is tried; and no request was made."""
     with Scripted(server=Authority().server()) as server:
         client = connect(server.config(aggregator_url=url or server.url))
-        assert [False, False] == [client.reach() for _ in range(2)]
+        for _ in range(2):
+            with suppress(NoAnswer, TrustError):
+                assert not getattr(client, by)()
         assert [] == server.requests
     ((event, facts),) = events
     assert ("unreachable", True) == (event, facts["error"].startswith(words))
+
+
+def test_the_step_that_fails_last_is_said_last(connect, events, monkeypatch):
+    """A name that is known for a moment does not hide that it is not."""
+    client = connect(Scripted().config())
+    for text in ("cannot resolve a", "timed out", "cannot resolve a"):
+        monkeypatch.setattr(Connection, "try_out", Mock(side_effect=NoAnswer(text)))
+        assert not client.reach()
+    assert ["cannot resolve a", "timed out", "cannot resolve a"] == [
+        facts["error"] for _, facts in events
+    ]
 
 
 @pytest.mark.parametrize("by", ["reach", "heartbeat"])
@@ -86,6 +103,8 @@ def test_it_is_over_once_the_aggregator_is_reached(connect, events, by):
         assert client.reach()
         assert 1 == server.connections
     assert client.reach()
+    with pytest.raises(NoAnswer):
+        client.heartbeat()
     assert ["unreachable", "reached"] == [event for event, _ in events]
 
 
