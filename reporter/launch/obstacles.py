@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from heapq import nsmallest
 
 from reporter.errors import KubeError
@@ -58,10 +59,8 @@ class Obstacles:
 
     async def _look(self, key: Key, pod: SeenPod) -> None:
         loop = asyncio.get_running_loop()
-        try:
+        with suppress(KubeError):  # only words are missing
             self.known[key] = await loop.run_in_executor(self._threads, self._read, pod)
-        except KubeError:
-            pass  # only words are missing
         loop.call_soon(self._changed)  # once its place is free
 
     def _read(self, pod: SeenPod) -> str:

@@ -129,8 +129,9 @@ class Decision:
     `begin` takes three looks: the first marks the run's ConfigMap, the next stores that launching
     has begun, the third creates. `start` tells when a plugin's container began. `delete`
     are names of Jobs, `delete_secrets` of Secrets. `pods` is what each Pod does, `unheard` are
-    those of which a heartbeat was due and none came. `next_look`: when time alone changes something. `through`: nothing of the plugins is left but `stays`, with the
-    reasons by kind and name.
+    those of which a heartbeat was due and none came. `next_look`: when time alone changes
+    something. `through`: nothing of the plugins is left but `stays`, with the reasons by kind and
+    name.
     """
 
     memory: Memory

@@ -24,7 +24,7 @@ from reporter.run.view import Look, ReadOutcome
 from reporter.runctl import own_runs
 from reporter.runctl.run_status import find_aggregator, not_found, read_run_status
 from reporter.runctl.server import ANSWER, Address, ByHttp, StatusServer
-from reporter.runctl.spec import CREATED_BY, EVERY_RUN, OWN_NAMESPACE, PLAN
+from reporter.runctl.spec import AGGREGATOR, CREATED_BY, EVERY_RUN, OWN_NAMESPACE, PLAN
 
 if TYPE_CHECKING:
     from reporter.kube.api import KubeApi
@@ -55,17 +55,17 @@ class Maker(NamedTuple):
 class ByCluster:
     """One run, the one named `run` or the one that there is, in the first of `places` that has it.
 
-    None stands for all namespaces. Where there is none, `own` takes the newest that this user has
-    started. What was seen of the run is remembered: one whose Pod moves or
-    is still to come is told from one that was deleted.
+    None stands for all namespaces. What was seen of the run is remembered: one whose Pod moves or
+    is still to come is told from one that was deleted. With `hint` it is said where else there are
+    runs, if none is found.
     """
 
     pause = 2.0
 
     def __init__(
-        self, api: "KubeApi", places: Sequence[str | None], run: str = "", *, own: bool = False
+        self, api: "KubeApi", places: Sequence[str | None], run: str = "", *, hint: bool = False
     ) -> None:
-        self._api, self._places, self._run, self._own = api, places, run, own
+        self._api, self._places, self._run, self._hint = api, places, run, hint
         self._others: str | None = None  # which runs are elsewhere, once that is known
         self.maker: Maker | None = None
         """What makes the Pods, once that is known."""
@@ -152,14 +152,7 @@ class ByCluster:
         reading = self._find(timeout)
         if reading.pod is not None:
             self.maker = _maker_of(reading.pod)
-        nothing = not (self._run or self.maker)
-        if reading.outcome is ReadOutcome.NOT_FOUND and nothing and self._own:
-            if found := own_runs.newest(self._api, timeout):
-                self._places, self._run = [found.namespace], found.name
-                tell(
-                    f"run {found.name} in namespace {found.namespace}: the newest that you started"
-                )
-                return self._read(timeout)
+        if reading.outcome is ReadOutcome.NOT_FOUND and self._hint and not self.maker:
             return replace(reading, detail=reading.detail + self._elsewhere(timeout))
         if reading.outcome is ReadOutcome.NOT_FOUND:
             there = self._without_pod(timeout)
@@ -187,10 +180,12 @@ class ByCluster:
         if self._others is None:
             self._others = ""
             with suppress(KubeError):
-                found = self._api.list_all("Job", None, EVERY_RUN, timeout=timeout)
-                self._others = ", ".join(sorted(View(each).name for each in found)[:NAMED])
+                jobs = map(View, self._api.list_all("Job", None, EVERY_RUN, timeout=timeout))
+                found = [f"{job.namespace}/{job.name}" for job in jobs]
+                there = [each for each in found if each.split("/")[0] not in self._places]
+                self._others = ", ".join(sorted(there)[:NAMED])
         shown = f"; in other namespaces: {self._others}" if self._others else ""
-        return f"{shown}; name a run, or use -A"
+        return f"{shown}; use -n NAMESPACE or -A"
 
     def _without_pod(self, timeout: float) -> str:
         """Say of a run without a Pod that it is there; return nothing where nobody says so.
@@ -276,16 +271,32 @@ def place_words(namespace: str, options: argparse.Namespace, *, own: bool = Fals
     return where
 
 
-def by_cluster(options: argparse.Namespace, run: str = "") -> ByCluster:
+def by_cluster(options: argparse.Namespace, run: str = "", *, own: bool = False) -> ByCluster:
     """Return the run that the options name, or the one that there is. Raises CannotTell.
 
     It is sought in the context's namespace and, by its name, in its own one; in no other place than
-    the namespace of `-n`, or with `-A` in all. Without either and without a name it may be the
-    newest that this user has started.
+    the namespace of `-n`, or with `-A` in all. With `own` it is the newest that this user has
+    started where the namespace has neither an aggregator nor what makes one.
     """
     api, namespace = open_cluster(options)
-    own = bool(namespace and not options.namespace)
-    return ByCluster(api, _places(options, namespace, run), run, own=own)
+    if own and namespace and _has_none(api, namespace) and (found := own_runs.newest(api)):
+        tell(f"run {found[1]} in namespace {found[0]}: the newest that you started")
+        return ByCluster(api, found[:1], found[1])
+    hint = bool(namespace and not (run or options.namespace))
+    return ByCluster(api, _places(options, namespace, run), run, hint=hint)
+
+
+def _has_none(api: "KubeApi", namespace: str) -> bool:
+    """Return whether it is known that a namespace has neither an aggregator nor its maker."""
+    if read_run_status(api, namespace, timeout=TIMEOUT).outcome is not ReadOutcome.NOT_FOUND:
+        return False
+    try:
+        return not any(
+            list(api.list_all(kind, namespace, AGGREGATOR, metadata_only=True, timeout=TIMEOUT))
+            for kind in ("StatefulSet", "Job")
+        )
+    except KubeError:
+        return False
 
 
 def _places(options: argparse.Namespace, namespace: str | None, run: str) -> list[str | None]:

@@ -21,7 +21,7 @@ from reporter.errors import Conflict, Forbidden, KubeError, NotFound, Unavailabl
 from reporter.runctl.cluster_run import place_words
 from reporter.runctl.expose import Access, remove_connection
 from reporter.runctl.objects import own_namespace, without_namespace
-from reporter.runctl.own_runs import OwnRun, note
+from reporter.runctl.own_runs import note
 from reporter.runctl.preflight import ACCOUNT, INSTEAD, advice, check
 from reporter.runctl.spec import (
     CREATION,
@@ -86,7 +86,7 @@ def start(
                 tidy()
                 _undo(creation, spec, options, access)
     if made is not None:
-        note(OwnRun(spec.namespace, spec.run, token))
+        note(api.server, spec.namespace, spec.run, token)
     return made
 
 

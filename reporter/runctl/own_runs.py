@@ -1,64 +1,64 @@
 """The runs that this user has started, for commands that name none: the newest that there still is.
 
-Noted in the user's state directory. Who has none, or may not write there, has to name a run.
+Each is a file in the user's state directory, by the random word that its creation left on what it
+made, with the address of the API server. Who has none, or may not write there, has to name a run.
 """
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
+from reporter.cli.cluster import TIMEOUT
 from reporter.common.private_file import write_private
-from reporter.errors import KubeError
+from reporter.errors import KubeError, NotFound, Unavailable
 from reporter.runctl.origin import own_place
 from reporter.runctl.spec import PLAN, created_by
 
 if TYPE_CHECKING:
     from reporter.kube.api import KubeApi
 
-_KEPT: Final = 20
+_KEPT: Final = 20  # of each cluster
 
 
-class OwnRun(NamedTuple):
-    """A run, and the random word that its creation left on what it made."""
-
-    namespace: str
-    name: str
-    creation: str
-
-
-def note(run: OwnRun, environ: Mapping[str, str] = os.environ) -> None:
+def note(
+    server: str, namespace: str, name: str, creation: str, environ: Mapping[str, str] = os.environ
+) -> None:
     """Note a run that was started; where that cannot be done, it is not."""
-    path = _place(environ)
-    if path is None:
+    if (place := _place(environ)) is None:
         return
-    lines = [" ".join(each) for each in [*noted(environ)[: _KEPT - 1][::-1], run]]
-    try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_private(path, "".join(f"{line}\n" for line in lines).encode())
-    except OSError:
-        pass
+    with suppress(OSError):
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_private(place / creation, f"{server} {namespace} {name}".encode())
+        for path, _, _ in noted(server, environ)[_KEPT:]:
+            path.unlink(missing_ok=True)
 
 
-def noted(environ: Mapping[str, str] = os.environ) -> list[OwnRun]:
-    """Return the runs that were noted, the newest first."""
-    path = _place(environ)
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines() if path else []
-    except (OSError, UnicodeDecodeError):
-        return []
-    return [OwnRun(*words) for line in reversed(lines) if len(words := line.split(" ")) == 3]
+def noted(server: str, environ: Mapping[str, str] = os.environ) -> list[tuple[Path, str, str]]:
+    """Return the file, namespace and name of each that was started there, the newest first."""
+    place, found = _place(environ), []
+    for path in place.iterdir() if place and place.is_dir() else ():
+        with suppress(OSError, ValueError):
+            where, namespace, name = path.read_text(encoding="utf-8").split(" ")
+            if where == server:
+                found.append((path.stat().st_mtime_ns, path, namespace, name))
+    return [each[1:] for each in sorted(found, reverse=True)]
 
 
-def newest(api: "KubeApi", timeout: float) -> OwnRun | None:
-    """Return the newest that is in this cluster, as far as the API server shows it."""
-    for run in noted():
+def newest(api: "KubeApi") -> tuple[str, str] | None:
+    """Return namespace and name of the newest that is there, as far as the API server shows it."""
+    for path, namespace, name in noted(api.server):
         try:
-            found = api.get(PLAN, run.namespace, run.name, timeout=timeout)
+            if created_by(api.get(PLAN, namespace, name, timeout=TIMEOUT)) == path.name:
+                return namespace, name
+        except NotFound:
+            with suppress(OSError):
+                path.unlink()
+        except Unavailable:
+            return None
         except KubeError:
             continue
-        if created_by(found) == run.creation:
-            return run
     return None
 
 

@@ -16,6 +16,7 @@ from reporter.cli.output import tell
 from reporter.cli.table import Bar
 from reporter.errors import KubeError, Unavailable
 from reporter.run.names import is_run_name
+from reporter.run.state import UNREACHABLE
 from reporter.run.view import Document, Look, ReadOutcome, counts, ending, good, over, rows
 from reporter.runctl import origin
 from reporter.runctl.follow import Deadline, Looks, delivery_option, once
@@ -30,6 +31,8 @@ END: Final = "end"
 """The goal of waiting for all of a run."""
 STANDS: Final = 3.0
 """Seconds after which what a Pod waits for is no mere step of a start."""
+CUT_OFF: Final = 60.0
+"""Seconds for which a Pod may be cut off from the aggregator without a break."""
 _BAR: Final = 24
 _SMALL: Final = 500  # entries that are asked for each time, to say what their Pods wait for
 _WHOLE_TRIES: Final = 5  # for the entries of a run whose summary has said how it ended
@@ -56,11 +59,15 @@ exit codes:
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """What is waited for: all of the run, or the entries that `what` names."""
+    """What is waited for: all of the run, or the entries that `what` names.
+
+    With `reachable` no longer than until a Pod has been cut off from the aggregator for long.
+    """
 
     what: str = END
     fail_fast: bool = False
     delivery_only: bool = False
+    reachable: bool = False
 
     def verdict(self, document: Document) -> int | None:
         """Return the exit code once there is one. Raises CannotTell where no entry is meant."""
@@ -96,12 +103,18 @@ class HeldUp:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._since: dict[str, float] = {}
+        self._cut_off: dict[str, float] = {}
+        self.cut_off_for = 0.0
+        """For how many seconds a Pod has been cut off from the aggregator."""
         self._told: set[tuple[str, str]] = set()
 
     def see(self, document: Document) -> list[str]:
         """Return the new lines."""
         now, found = self._clock(), [row for row in rows(document) if row.held_up]
         self._since = {each.key: self._since.get(each.key, now) for each in found}
+        off = [each.key for each in found if each.held_up == UNREACHABLE]
+        self._cut_off = {key: self._cut_off.get(key, now) for key in off}
+        self.cut_off_for = now - min(self._cut_off.values(), default=now)
         lines = []
         for each in found:
             what = each.plugin, each.held_up
@@ -207,6 +220,8 @@ def wait(chosen: Origin, goal: Goal, deadline: Deadline, bar: RunBar) -> tuple[i
         looks.entries = looks.entries or counts(look.document)["entries"] <= _SMALL
         bar.draw(look.document)
         code = goal.verdict(look.document)
+        if code is None and goal.reachable and held.cut_off_for >= CUT_OFF:
+            code = FAILED
         if code is not None and "plugins" in look.document:
             return code, look
         if code is not None and (end := _with_entries(looks, goal, code, look)) is not None:

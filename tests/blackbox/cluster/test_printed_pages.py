@@ -16,7 +16,7 @@ import pytest
 from tests.bed import binaries
 from tests.bed.controlplane import ControlPlane
 from tests.bed.product_image import PRODUCT_IMAGE
-from tests.blackbox.cluster.printed_pages import PAGES, ROOT, Page, blocks
+from tests.blackbox.cluster.printed_pages import PAGES, ROOT, Page, blocks, outputs
 
 PROGRAMS = ("helm",)
 BOUND = 1_200.0
@@ -99,11 +99,9 @@ class Reader:
 
     def leave(self, page: Page) -> None:
         """Take away what would be in the way of others, the runs among it."""
-        noted = self._home / ".local" / "state" / "status-reporter" / "runs"
-        runs = noted.read_text().splitlines() if noted.exists() else []
-        gone = [
-            f"status-ctl delete {run} -n {place} --yes" for place, run, _ in map(str.split, runs)
-        ]
+        noted = (self._home / ".local" / "state" / "status-reporter").glob("runs/*")
+        runs = [path.read_text().split() for path in noted]
+        gone = [f"status-ctl delete {run} -n {place} --yes" for _, place, run in runs]
         self.run([(command, 0) for command in [*gone, page.after] if command])
 
 
@@ -136,9 +134,11 @@ def reader(
 
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_as_it_is_printed(reader: Reader, name: str) -> None:
-    """Every command ends, with the exit code that the page tells."""
+    """Every command ends, with the exit code that the page tells and what it shows."""
     steps = PAGES[name].steps(name, reader.namespace)
     codes, said = reader.run(steps)
 
     ended = [(command, code) for (command, _), code in zip(steps, codes, strict=False)]
     assert steps == ended, said
+    written = [" ".join(line.split()) for line in said.splitlines()]
+    assert {" ".join(line.split()) for line in outputs(name)} <= {*written}, said

@@ -57,6 +57,28 @@ def test_what_a_pod_waits_for_is_told(capsys: pytest.CaptureFixture[str]) -> Non
     assert "status-ctl: e2e/global: Pending: ErrImagePull: not found\n" == capsys.readouterr().err
 
 
+@pytest.mark.parametrize(("reachable", "breaks", "after"), [(1, 0, 61), (1, 1, 92), (0, 0, None)])
+def test_a_pod_that_is_cut_off_from_the_aggregator(reachable, breaks, after) -> None:
+    """For a minute without a break; who has not asked for that waits until the end."""
+    pod = {"phase": "Running", "reason": "AggregatorUnreachable", "message": "cannot resolve r"}
+    cut_off, fine = (run_status("running", entry("e2e", **more)) for more in ({"pod": pod}, {}))
+    end = run_status("complete", entry("e2e"), final=True)
+    now, looks = 0.0, iter([*[cut_off] * 30, *[fine] * breaks, *[cut_off] * 100, end])
+
+    class Run:
+        name, pause = "run", 1.0
+
+        def look(self, timeout=ANSWER, *, entries=True):
+            nonlocal now
+            now += 1
+            return Look(ReadOutcome.OK, next(looks))
+
+    deadline = Deadline(None, lambda: now, lambda _: None)
+    code, look = wait(Run(), Goal(reachable=bool(reachable)), deadline, RunBar(io.StringIO()))
+
+    assert ((1, cut_off, after) if after else (0, end, now)) == (code, look.document, now)
+
+
 @pytest.mark.parametrize(("timeout", "given"), [(0.0, ANSWER), (1.0, 1.0), (None, ANSWER)])
 def test_how_long_an_answer_may_take(timeout, given):
     """What is left of the time; without any time one look is taken all the same, in peace."""
