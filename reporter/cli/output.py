@@ -4,19 +4,15 @@ The data comes from others.
 """
 
 import argparse
-import io
 import json
 import re
 import sys
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from contextlib import suppress
+from typing import Any, Final
 
 from reporter.cli.table import wants_colour
-from reporter.common.lifecycle import complete_writes, discard_output
 from reporter.common.text import clean
-
-if TYPE_CHECKING:
-    from _typeshed import ReadableBuffer
 
 FORMS: Final = ("table", "wide", "json", "yaml", "name")
 STATUS_COLOURS: Final = {
@@ -33,41 +29,6 @@ STATUS_COLOURS: Final = {
     "unknown": "33",
 }
 _UNSAFE = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-
-
-class OutputError(Exception):
-    """Standard output cannot be written, on a full disk for example."""
-
-
-class _Data(io.FileIO):
-    """Standard output, of which nothing may be missing."""
-
-    def write(self, data: "ReadableBuffer", /) -> int:
-        try:
-            return super().write(data)
-        except BrokenPipeError:
-            raise
-        except OSError as error:
-            discard_output()
-            raise OutputError(f"cannot write the output: {error.strerror}") from None
-
-
-class _Words(io.FileIO):
-    """Standard error: where it cannot be written, the exit code stays what it is."""
-
-    def write(self, data: "ReadableBuffer", /) -> int:
-        try:
-            return super().write(data)
-        except OSError:
-            return memoryview(data).nbytes
-
-
-def open_streams() -> None:
-    """Let all that is written later end as above, in UTF-8 whatever the locale says: YAML is."""
-    complete_writes("stdout", lambda raw: _Data(raw.fileno(), "w", closefd=False))
-    complete_writes("stderr", lambda raw: _Words(raw.fileno(), "w", closefd=False))
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # type: ignore[union-attr]
 
 
 def arguments(parser: argparse.ArgumentParser, forms: Iterable[str] = FORMS) -> None:
@@ -93,10 +54,11 @@ def colours(options: argparse.Namespace) -> Mapping[str, str]:
 
 
 def tell(text: str) -> None:
-    """Say it on standard error, each line made safe for a terminal."""
+    """Say it on standard error, each line made safe for a terminal, if that can be written."""
     for at, line in enumerate(text.splitlines() or [""]):
         kept = line[: len(line) - len(line.lstrip(" "))] + clean(line, 4096)
-        print(f"status-ctl: {kept}" if at == 0 else kept, file=sys.stderr, flush=True)
+        with suppress(OSError):
+            print(f"status-ctl: {kept}" if at == 0 else kept, file=sys.stderr, flush=True)
 
 
 def shown_file(name: str) -> str:

@@ -16,7 +16,7 @@ import select
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from importlib import import_module
 from types import FrameType
 
@@ -144,31 +144,27 @@ def install() -> Stop:
     return stop
 
 
-def complete_writes(
-    name: str, opened: Callable[[io.RawIOBase], io.RawIOBase] = lambda raw: raw
-) -> None:
-    """Make a write to a standard stream of that name complete, or fail; with `python -u` too.
+def buffer_output() -> None:
+    """Make a write to standard output complete, or fail; with `python -u` too.
 
     Unbuffered, Python drops what a short write has left, and a pipe whose reader leaves in the
     middle of one gives no error. Argparse ignores errors while it writes its help, so that must
     stay in the buffer until it is flushed.
     """
-    stream = getattr(sys, name)
-    buffer = getattr(stream, "buffer", None)
+    buffer = getattr(sys.stdout, "buffer", None)
     raw = getattr(buffer, "raw", buffer)
     if isinstance(raw, io.RawIOBase):
-        new = io.TextIOWrapper(
-            io.BufferedWriter(opened(raw), _LONGER_THAN_ANY_HELP),
-            stream.encoding,
-            stream.errors,
-            line_buffering=buffer is raw or bool(stream.line_buffering),
+        sys.stdout = io.TextIOWrapper(
+            io.BufferedWriter(raw, _LONGER_THAN_ANY_HELP),
+            sys.stdout.encoding,
+            sys.stdout.errors,
+            line_buffering=buffer is raw or bool(sys.stdout.line_buffering),
         )
-        setattr(sys, name, new)
 
 
-def discard_output() -> None:
+def discard_output(descriptor: int = 1) -> None:
     """Send the rest of standard output nowhere: Python writes it at its end and must not fail."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
 
 
 def begin(command: str, module: str, *, extra: str, **noted: object) -> int:
@@ -177,7 +173,7 @@ def begin(command: str, module: str, *, extra: str, **noted: object) -> int:
     `main` is given what was `noted` before.
     """
     stop = install()  # a SIGTERM during the import below must not be lost
-    complete_writes("stdout")
+    buffer_output()
     thresholds = gc.get_threshold()
     gc.set_threshold(*thresholds[:2], _NO_FULL_COLLECTION)
     try:
