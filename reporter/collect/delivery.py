@@ -7,7 +7,7 @@ from typing import NamedTuple, Self
 
 from reporter.common import log
 from reporter.common.lifecycle import Stop
-from reporter.common.log import worker_event
+from reporter.common.log import link_event
 from reporter.errors import ReporterError
 from reporter.link import (
     AggregatorClient,
@@ -36,12 +36,14 @@ class Link:
     """Says that the agent is alive, how far it is, and what it has, while it is entered."""
 
     def __init__(self, config: WorkerConfig, stop: Stop) -> None:
-        self._client = AggregatorClient(config, stop=stop, on_event=worker_event)
-        self._heart = Heart(self._client, interval=config.heartbeat_seconds, on_event=worker_event)
+        self._config = config
+        self._client = AggregatorClient(config, stop=stop, on_event=link_event)
+        self._heart = Heart(self._client, interval=config.heartbeat_seconds, on_event=link_event)
         self._news: SimpleQueue[Progress] = SimpleQueue()
 
     def __enter__(self) -> Self:
-        self._heart.start()
+        if self._config.heartbeat_seconds:
+            self._heart.start()
         # A delivery waits, and a task must not.
         threading.Thread(target=self._send_progress, name="progress", daemon=True).start()
         return self

@@ -319,19 +319,6 @@ def link_event(event: str, facts: Mapping[str, Any], **fields: Any) -> None:
     getattr(get(**fields), level)(sentence, **facts)
 
 
-def worker_event(event: str, facts: Mapping[str, Any]) -> None:
-    """Log the same; have the container's status say at its end what kept it from the aggregator.
-
-    That is in place of the end of the log.
-    """
-    link_event(event, facts)
-    # Outside of a container there is no such file.
-    if event in {"unreachable", "reached"}:
-        with contextlib.suppress(OSError), open("/dev/termination-log", "r+") as file:  # noqa: PTH123
-            file.truncate()
-            file.write(f"{UNREACHED}: {facts['error']}" if facts else "")
-
-
 @contextlib.contextmanager
 def capture() -> Iterator[list[dict[str, Any]]]:
     """Collect events as dicts instead of writing them; for tests.

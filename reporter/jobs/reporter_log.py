@@ -52,14 +52,9 @@ def link_trouble(log: str) -> str:
 
 
 def unreached(log: str) -> str:
-    """Return why a container of ours has not reached its aggregator, or an empty string.
-
-    Also of its termination message.
-    """
+    """Return why a container of ours has not reached its aggregator, or an empty string."""
     # By "\n" alone, and only what may be it is decoded: there may be much of it.
     for line in reversed(log.split("\n")):
-        if line.startswith(f"{UNREACHED}: "):
-            return clean(line.removeprefix(f"{UNREACHED}: "), _REASON)
         if UNREACHED in line or REACHED in line:
             found = _decode(line)
             if text(found, "message") in {UNREACHED, REACHED}:

@@ -102,7 +102,7 @@ def decide(
         delete=tuple(found.delete),
         delete_secrets=tuple(found.delete_secrets),
         pods=found.pods,
-        unheard=tuple(found.unheard),
+        unheard=found.unheard,
         next_look=next_look,
         through=ending and (late or not left),
         stays=found.left if late else {},
@@ -203,18 +203,18 @@ def _watch(present: Present, found: Findings) -> None:
             found.dues.append(launched + LATE)  # a Job has no Pod in its first moments
         else:
             found.pods[key] = shown = _pod_state(entry, pod, track, world.skew)
-            if _is_mute(present, key, pod, seen.row):
+            if pod is not None and _is_mute(present, key, pod, seen.row):
                 if obstacle:
                     found.pods[key] = replace(shown, reason=UNREACHABLE, message=obstacle)
                 if now >= max(entry.started_at or now, memory.first_look or now) + HEARD:
-                    found.unheard.append(key)
+                    found.unheard[key] = pod
 
 
-def _is_mute(present: Present, key: Key, pod: SeenPod | None, row: Row) -> bool:
+def _is_mute(present: Present, key: Key, pod: SeenPod, row: Row) -> bool:
     """Say whether our container of it is at work and is to send heartbeats, but none has come."""
     beats = present.run.launch.definition(key.plugin).heartbeats and key not in present.world.heard
-    ours = pod is not None and pod.uploader and pod.ours_running
-    return bool(beats and ours and row in {Row.RUNNING, Row.UPLOADING})
+    ours = bool(pod.uploader) and pod.ours_running
+    return beats and ours and row in {Row.RUNNING, Row.UPLOADING}
 
 
 def _followed(track: Track | None, seen: Situation, pod: SeenPod | None, *, now: float) -> Track:

@@ -83,7 +83,7 @@ class Launcher:
         self._own_mark, self._lost = hashlib.sha256(ca).hexdigest(), False
         self._changed = asyncio.Event()
         self._logs = LogCollection(logs, self._changed.set)
-        self._obstacles = Obstacles(api, namespace, self._changed.set, self._clock)
+        self._obstacles = Obstacles(api, namespace, self._changed.set)
         self._memory = Memory()
         self._decided_at: float | None = None
         self._troubles: list[LauncherTrouble] = []
@@ -241,10 +241,7 @@ class Launcher:
         requests.check_owner()
         for key in waiting_for_mounts(decision.pods, entries, now=now):
             requests.check_secret(key)  # if somebody has deleted it, the Pod would wait for ever
-        uids = decision.memory.uids
-        self._obstacles.look(
-            {key: world.pods[entry_name(run.name, key), uids[key]] for key in decision.unheard}
-        )
+        self._obstacles.look(decision.unheard, self._clock())
         requests.end_of_look()
         stays = dict(decision.stays)
         if decision.through:

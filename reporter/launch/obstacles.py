@@ -9,7 +9,6 @@ import asyncio
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from heapq import nsmallest
 
 from reporter.errors import KubeError
 from reporter.jobs.reporter_log import unreached
@@ -20,32 +19,26 @@ from reporter.run.plan import Key
 AT_ONCE = 2
 AGAIN = 10.0  # seconds between two looks at one
 _LONGEST = 5.0  # seconds for one
-_LINES, _BYTES = 200, 2**18  # of one
+_TAIL = {"tailLines": "200"}
+_BYTES = 2**18  # of one
 
 
 class Obstacles:
     """It belongs to the event loop. `changed` is called when a log was read."""
 
-    def __init__(
-        self,
-        api: KubeApi,
-        namespace: str,
-        changed: Callable[[], None],
-        clock: Callable[[], float],
-    ) -> None:
-        self._api, self._namespace, self._changed, self._clock = api, namespace, changed, clock
+    def __init__(self, api: KubeApi, namespace: str, changed: Callable[[], None]) -> None:
+        self._api, self._namespace, self._changed = api, namespace, changed
         self._threads = ThreadPoolExecutor(AT_ONCE, "obstacles")
         self._tasks: set[asyncio.Task[None]] = set()
         self._not_before: dict[Key, float] = {}
         self.known: dict[Key, str] = {}
         """Of those that were not heard, as far as it was read."""
 
-    def look(self, unheard: Mapping[Key, SeenPod]) -> None:
-        """Begin to read the logs of some of these: the next of them that wait the longest."""
-        now = self._clock()
+    def look(self, unheard: Mapping[Key, SeenPod], now: float) -> None:
+        """Begin to read the logs of those of these that wait the longest."""
         due = [key for key in unheard if self._not_before.get(key, now) <= now]
-        free = AT_ONCE - len(self._tasks)
-        for key in nsmallest(free, due, key=lambda one: self._not_before.get(one, 0.0)):
+        due.sort(key=lambda key: self._not_before.get(key, 0.0))
+        for key in due[: AT_ONCE - len(self._tasks)]:
             self._not_before[key] = now + AGAIN
             task = asyncio.create_task(self._look(key, unheard[key]))
             self._tasks.add(task)
@@ -54,8 +47,6 @@ class Obstacles:
     def stop(self) -> None:
         """Let go of what is being read."""
         self._threads.shutdown(wait=False, cancel_futures=True)
-        for task in self._tasks:
-            task.cancel()
 
     async def _look(self, key: Key, pod: SeenPod) -> None:
         loop = asyncio.get_running_loop()
@@ -64,8 +55,6 @@ class Obstacles:
         loop.call_soon(self._changed)  # once its place is free
 
     def _read(self, pod: SeenPod) -> str:
-        tail = {"tailLines": str(_LINES)}
-        log = self._api.read_log(
-            self._namespace, pod.name, pod.uploader, tail, most=_BYTES, timeout=_LONGEST
-        )
+        place = self._namespace, pod.name, pod.uploader
+        log = self._api.read_log(*place, _TAIL, most=_BYTES, timeout=_LONGEST)
         return unreached(b"".join(log).decode(errors="replace"))

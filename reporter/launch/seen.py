@@ -14,7 +14,6 @@ from reporter.jobs.check_pod import PodView, check_pod
 from reporter.jobs.finding import event_time, last_event
 from reporter.jobs.job import WrittenVerdict, written_verdicts
 from reporter.jobs.job import ended as is_over
-from reporter.jobs.reporter_log import unreached
 from reporter.launch.added_container import SIDECAR, WORKER
 from reporter.launch.job import plugin_container
 from reporter.launch.situation import DELETED, SETTLE, Row, Situation, hindered
@@ -66,7 +65,7 @@ class SeenPod:
     `started_at` and `ended` are of the plugin's container, `trouble` is what keeps it from
     starting; `by_itself` says that it ended before anybody asked for it. `ours_running`: the
     container that uploads still runs, ours or, under the contract `link`, the plugin's. `uploader`
-    is its name if it is ours; `unreached` is why that had not reached the aggregator by its end.
+    is its name if it is ours.
     `taken_away` says why the Pod is, if it is. `containers` are those that have a log.
     """
 
@@ -85,7 +84,6 @@ class SeenPod:
     by_itself: bool = False
     uploader: str = ""
     ours_running: bool = False
-    unreached: str = ""
     taken_away: Situation | None = None
     restarts: int = 0
     unready_at: float | None = None
@@ -159,7 +157,6 @@ def read_pod(pod: Object, launch: Launch) -> SeenPod | None:
         by_itself=run is not None and ended_by_itself(facts, run),
         uploader=uploader,
         ours_running=ours_running,
-        unreached=_unreached(uploads) if uploader else "",
         taken_away=_taken_away(pod, facts, ours_running=ours_running),
         restarts=own.restarts,
         unready_at=_unready_at(status),
@@ -205,10 +202,6 @@ def _started_at(container: Container) -> float | None:
         if isinstance(run, Running | Terminated) and run.started_at is not None:
             return run.started_at
     return None
-
-
-def _unreached(uploads: Container) -> str:
-    return unreached(uploads.state.message) if isinstance(uploads.state, Terminated) else ""
 
 
 def _trouble(pod: Object, facts: Pod, definition: Definition) -> Situation | None:

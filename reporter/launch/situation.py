@@ -127,10 +127,9 @@ def situation(
         found = Situation(Row.RUNNING, "NodeNotReady", f"Node {pod.node} is not ready")
     if pod is None:
         return _judged(found, job, before.pod)
-    why = pod.unreached or obstacle
-    if why and found.row in _OVER and why not in found.text:
-        found = replace(found, text=f"{found.text}: {why}")
-    return _judged(found, job, pod.name, why)
+    if obstacle and found.row in _OVER:
+        found = replace(found, text=f"{found.text}: {obstacle}")
+    return _judged(found, job, pod.name, obstacle)
 
 
 def _without_pod(

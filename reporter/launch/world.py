@@ -112,7 +112,7 @@ class Findings:
     fail: dict[Key, Failure] = field(default_factory=dict)
     tracks: dict[Key, Track] = field(default_factory=dict)
     pods: dict[Key, PodState] = field(default_factory=dict)
-    unheard: list[Key] = field(default_factory=list)
+    unheard: dict[Key, SeenPod] = field(default_factory=dict)
     take_logs: list[Key] = field(default_factory=list)
     delete: list[str] = field(default_factory=list)
     delete_secrets: list[str] = field(default_factory=list)
@@ -129,7 +129,7 @@ class Decision:
     `begin` takes three looks: the first marks the run's ConfigMap, the next stores that launching
     has begun, the third creates. `start` tells when a plugin's container began. `delete`
     are names of Jobs, `delete_secrets` of Secrets. `pods` is what each Pod does, `unheard` are
-    those of which a heartbeat was due and none came. `next_look`: when time alone changes
+    those Pods of which a heartbeat was due and none came. `next_look`: when time alone changes
     something. `through`: nothing of the plugins is left but `stays`, with the reasons by kind and
     name.
     """
@@ -144,7 +144,7 @@ class Decision:
     delete: tuple[str, ...] = ()
     delete_secrets: tuple[str, ...] = ()
     pods: Mapping[Key, PodState] = field(default_factory=dict)
-    unheard: tuple[Key, ...] = ()
+    unheard: Mapping[Key, SeenPod] = field(default_factory=dict)
     next_look: float | None = None
     through: bool = False
     stays: Mapping[str, str] = field(default_factory=dict)

@@ -84,7 +84,7 @@ class AggregatorClient:
         self._in_order = threading.Lock()
         self._epoch, self._seq = os.urandom(8).hex(), 0
         self._said: set[str] = set()
-        self._obstacle, self._was_reached = "", False
+        self._obstacle: str | None = ""  # on the way to the first answer; None once that is there
         # What the aggregator can do beyond Sonobuoy's; None before it has answered a heartbeat.
         self._features: frozenset[str] | None = None
         self._warn_of_expiry()  # hours before a delivery fails for it
@@ -186,30 +186,6 @@ class AggregatorClient:
                 _for_seconds(self._limits.progress),
             )
         return Reply(answer.status, answer.body, answer.headers.get("content-type", ""))
-
-    def reach(self) -> bool:
-        """Look the aggregator up, connect and shake hands; return whether it was ever reached.
-
-        For a worker that has nothing to say yet. Raises nothing.
-        """
-        if not self._was_reached:
-            try:
-                self._connection().try_out()
-            except (NoAnswer, TrustError) as error:
-                self._unreached(error)
-            else:
-                self._reached()
-        return self._was_reached
-
-    def _unreached(self, error: NoAnswer | TrustError) -> None:
-        if not self._was_reached and self._obstacle != str(error):
-            self._obstacle = str(error)
-            self._on_event("unreachable", {"error": str(error)})
-
-    def _reached(self) -> None:
-        obstacle, self._obstacle, self._was_reached = self._obstacle, "", True
-        if obstacle:
-            self._on_event("reached", {})
 
     def heartbeat(self) -> Beat:
         """Tell the aggregator that this worker is alive, once. Raises `NoAnswer`, `TrustError`."""
@@ -320,9 +296,13 @@ class AggregatorClient:
         try:
             answer = connection.exchange(message, left)
         except (NoAnswer, TrustError) as error:
-            self._unreached(error)
+            if self._obstacle not in {None, str(error)}:
+                self._obstacle = str(error)
+                self._on_event("unreachable", {"error": str(error)})
             raise
-        self._reached()
+        if self._obstacle:
+            self._on_event("reached", {})
+        self._obstacle = None
         if self._trust.by_hand:
             self._say_once("checked_by_hand", {})
         return answer

@@ -84,7 +84,7 @@ class Connection(HTTPSConnection):
         and reading the body raise.
         """
         self._left, kept = left, self.sock is not None
-        connected = kept
+        trouble = "" if kept else f"cannot connect to {self.host}: "
         over = threading.Event()
         watch = threading.Thread(target=self._watch, args=(over,), name="deadline", daemon=True)
         self.timeout = self._limits.silence
@@ -97,15 +97,16 @@ class Connection(HTTPSConnection):
         try:
             if not kept:
                 self.connect()
-                connected = True
+                trouble = ""
             answer = self._converse(request)
         except (OSError, HTTPException, HTTPError) as error:
             late = left() <= 0
+            if trouble and isinstance(error, socket.gaierror):
+                trouble = f"cannot resolve {self.host}: "
             ended = isinstance(error, ConnectionError | ssl.SSLEOFError | ssl.SSLZeroReturnError)
             cut = late and not isinstance(error, TimeoutError)
             plain = "timed out" if cut else _plain(error)
-            text = plain if connected else self._unreached(error, plain)
-            raise NoAnswer(text, stale=kept and ended and not late) from error
+            raise NoAnswer(trouble + plain, stale=kept and ended and not late) from error
         finally:
             over.set()
             watch.join()
@@ -116,19 +117,6 @@ class Connection(HTTPSConnection):
     def connect(self) -> None:
         """Connect and shake hands. Raises OSError, and what `secure` raises."""
         self.sock = self._secure(self._dial)
-
-    def try_out(self) -> None:
-        """Connect, shake hands and close. Raises `NoAnswer`, and what `secure` raises."""
-        try:
-            self.connect()
-        except OSError as error:
-            raise NoAnswer(self._unreached(error, _plain(error))) from error
-        finally:
-            self.close()
-
-    def _unreached(self, error: BaseException, plain: str) -> str:
-        doing = "resolve" if isinstance(error, socket.gaierror) else "connect to"
-        return f"cannot {doing} {self.host}: {plain}"
 
     def _watch(self, over: threading.Event) -> None:
         while not over.wait(min(max(self._left(), 0.05), _SLICE_SECONDS)):

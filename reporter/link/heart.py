@@ -10,10 +10,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
-from reporter.common.retry import next_delay
 from reporter.errors import ReporterError
 from reporter.link.client import AggregatorClient
-from reporter.link.delivery import FIRST_STEP, LONGEST_STEP, Event
+from reporter.link.delivery import Event
 
 INTERVAL_SECONDS = 15.0
 """Until the aggregator has said how often it wants to be told."""
@@ -54,8 +53,8 @@ class Heart(Background):
     The first comes after a random part of `interval` seconds, every other an interval +- 10 % after
     the one before, so that the workers of a run do not send theirs at the same time. The interval
     is the one in the aggregator's last answer: it knows how many workers there are, and when it
-    considers one lost. An `interval` of 0 means none: then the aggregator is only tried to be
-    reached. `on_event` is called with a word and its facts; `over` is waited on during the pauses:
+    considers one lost. `on_event` is called with a word and its facts; `over` is waited on during
+    the pauses:
 
     - `heartbeat_unanswered`: the first of a series after an answer (`trouble`);
     - `heartbeat_refused`: the first of a series of that answer (`status`);
@@ -77,13 +76,8 @@ class Heart(Background):
         self._last = 0  # until an answer the client says what keeps it from us
 
     def _run(self) -> None:
-        tries = 0
-        while not (self._interval or self._over.is_set() or self._client.reach()):
-            tries += 1
-            delay = next_delay(tries, self._rng, first=FIRST_STEP, longest=LONGEST_STEP)
-            self._over.wait(delay or 0.0)
         pause = self._rng() * self._interval
-        while self._interval and not self._over.wait(pause):
+        while not self._over.wait(pause):
             if not self._beat():
                 return
             pause = self._interval * (1 + SPREAD * (2 * self._rng() - 1))

@@ -56,16 +56,13 @@ class ByCluster:
     """One run, the one named `run` or the one that there is, in the first of `places` that has it.
 
     None stands for all namespaces. What was seen of the run is remembered: one whose Pod moves or
-    is still to come is told from one that was deleted. With `hint` it is said where else there are
-    runs, if none is found.
+    is still to come is told from one that was deleted.
     """
 
     pause = 2.0
 
-    def __init__(
-        self, api: "KubeApi", places: Sequence[str | None], run: str = "", *, hint: bool = False
-    ) -> None:
-        self._api, self._places, self._run, self._hint = api, places, run, hint
+    def __init__(self, api: "KubeApi", places: Sequence[str | None], run: str = "") -> None:
+        self._api, self._places, self._run = api, places, run
         self._others: str | None = None  # which runs are elsewhere, once that is known
         self.maker: Maker | None = None
         """What makes the Pods, once that is known."""
@@ -152,7 +149,7 @@ class ByCluster:
         reading = self._find(timeout)
         if reading.pod is not None:
             self.maker = _maker_of(reading.pod)
-        if reading.outcome is ReadOutcome.NOT_FOUND and self._hint and not self.maker:
+        if reading.outcome is ReadOutcome.NOT_FOUND and not (self._run or self.maker):
             return replace(reading, detail=reading.detail + self._elsewhere(timeout))
         if reading.outcome is ReadOutcome.NOT_FOUND:
             there = self._without_pod(timeout)
@@ -177,15 +174,15 @@ class ByCluster:
 
     def _elsewhere(self, timeout: float) -> str:
         """Say which runs there are in other namespaces, as far as they are shown."""
-        if self._others is None:
-            self._others = ""
+        if self._others is None and self._places != [None]:
+            self._others = "; use -n NAMESPACE or -A"
             with suppress(KubeError):
                 jobs = map(View, self._api.list_all("Job", None, EVERY_RUN, timeout=timeout))
                 found = [f"{job.namespace}/{job.name}" for job in jobs]
-                there = [each for each in found if each.split("/")[0] not in self._places]
-                self._others = ", ".join(sorted(there)[:NAMED])
-        shown = f"; in other namespaces: {self._others}" if self._others else ""
-        return f"{shown}; use -n NAMESPACE or -A"
+                if there := [run for run in found if run.split("/")[0] not in self._places]:
+                    named = ", ".join(sorted(there)[:NAMED])
+                    self._others = f"; in other namespaces: {named}{self._others}"
+        return self._others or ""
 
     def _without_pod(self, timeout: float) -> str:
         """Say of a run without a Pod that it is there; return nothing where nobody says so.
@@ -282,21 +279,17 @@ def by_cluster(options: argparse.Namespace, run: str = "", *, own: bool = False)
     if own and namespace and _has_none(api, namespace) and (found := own_runs.newest(api)):
         tell(f"run {found[1]} in namespace {found[0]}: the newest that you started")
         return ByCluster(api, found[:1], found[1])
-    hint = bool(namespace and not (run or options.namespace))
-    return ByCluster(api, _places(options, namespace, run), run, hint=hint)
+    return ByCluster(api, _places(options, namespace, run), run)
 
 
 def _has_none(api: "KubeApi", namespace: str) -> bool:
     """Return whether it is known that a namespace has neither an aggregator nor its maker."""
-    if read_run_status(api, namespace, timeout=TIMEOUT).outcome is not ReadOutcome.NOT_FOUND:
-        return False
-    try:
-        return not any(
-            list(api.list_all(kind, namespace, AGGREGATOR, metadata_only=True, timeout=TIMEOUT))
-            for kind in ("StatefulSet", "Job")
-        )
-    except KubeError:
-        return False
+    if read_run_status(api, namespace, timeout=TIMEOUT).outcome is ReadOutcome.NOT_FOUND:
+        with suppress(KubeError):
+            kinds = "StatefulSet", "Job"
+            found = (api.list_all(each, namespace, AGGREGATOR, timeout=TIMEOUT) for each in kinds)
+            return not any(map(list, found))
+    return False
 
 
 def _places(options: argparse.Namespace, namespace: str | None, run: str) -> list[str | None]:

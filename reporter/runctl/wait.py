@@ -103,7 +103,7 @@ class HeldUp:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._since: dict[str, float] = {}
-        self._cut_off: dict[str, float] = {}
+        self._off: dict[str, float] = {}
         self.cut_off_for = 0.0
         """For how many seconds a Pod has been cut off from the aggregator."""
         self._told: set[tuple[str, str]] = set()
@@ -112,9 +112,8 @@ class HeldUp:
         """Return the new lines."""
         now, found = self._clock(), [row for row in rows(document) if row.held_up]
         self._since = {each.key: self._since.get(each.key, now) for each in found}
-        off = [each.key for each in found if each.held_up == UNREACHABLE]
-        self._cut_off = {key: self._cut_off.get(key, now) for key in off}
-        self.cut_off_for = now - min(self._cut_off.values(), default=now)
+        self._off = {e.key: self._off.get(e.key, now) for e in found if e.held_up == UNREACHABLE}
+        self.cut_off_for = now - min(self._off.values(), default=now)
         lines = []
         for each in found:
             what = each.plugin, each.held_up

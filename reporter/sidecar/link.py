@@ -72,7 +72,8 @@ class Link:
             on_delivery=self._delivered,
             wake=stop.wake.wake,
         )
-        self._heart = Heart(self._client, interval=config.heartbeat_seconds, on_event=said)
+        interval = config.heartbeat_seconds
+        self._heart = Heart(self._client, interval=interval, on_event=said) if interval else None
         self._relay = Relay(self._client, config.progress_port, on_event=said)
         self._progress: Progress | None = None
         self._refused: set[int] = set()
@@ -85,7 +86,8 @@ class Link:
         self._metrics.set_link(up=True)
         self._courier.start()
         self._relay.start()
-        self._heart.start()
+        if self._heart is not None:
+            self._heart.start()
 
     def close(self) -> None:
         """End everything; what hangs is left to the end of the process."""
@@ -100,7 +102,8 @@ class Link:
         self._client.close()
         self._courier.close()
         self._relay.close()
-        self._heart.close()
+        if self._heart is not None:
+            self._heart.close()
 
     def observed(self, o: Observation) -> None:
         """Hear of a pass."""
@@ -208,7 +211,8 @@ class Link:
     def _delivered(self, delivery: Delivery | None, text: str) -> None:
         self._metrics.observe_delivery(delivery.outcome if delivery else "untrusted")
         facts = {} if delivery is None else delivery.facts
-        self._heart.stop()
+        if self._heart is not None:
+            self._heart.stop()
         if delivery is not None and delivery.delivered:
             self._log.info("Delivered to the aggregator", outcome=delivery.outcome, **facts)
         else:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, BinaryIO, Literal, cast
 from reporter import __version__
 from reporter.common import log
 from reporter.common.lifecycle import Stop
-from reporter.common.log import worker_event
+from reporter.common.log import link_event
 from reporter.errors import SettingsError
 from reporter.link import (
     AggregatorClient,
@@ -118,9 +118,9 @@ class Worker:
 
     def __init__(self, config: WorkerConfig, stop: Stop, auto_tar: "AutoTar | None") -> None:
         self._config, self._stop, self._auto_tar = config, stop, auto_tar
-        self._client = AggregatorClient(config, stop=stop, on_event=worker_event)
-        self._relay = Relay(self._client, config.progress_port, on_event=worker_event)
-        self._heart = Heart(self._client, interval=config.heartbeat_seconds, on_event=worker_event)
+        self._client = AggregatorClient(config, stop=stop, on_event=link_event)
+        self._relay = Relay(self._client, config.progress_port, on_event=link_event)
+        self._heart = Heart(self._client, interval=config.heartbeat_seconds, on_event=link_event)
 
     def run(self, sleep: int) -> int:
         """Work until the result is delivered, stay for `sleep` seconds, return the exit code."""
@@ -133,7 +133,8 @@ class Worker:
             resultsDir=self._config.results_dir,
         )
         self._relay.start()
-        self._heart.start()
+        if self._config.heartbeat_seconds:
+            self._heart.start()
         if self._auto_tar:
             self._auto_tar.start()
         code = _verdict(self._gather())

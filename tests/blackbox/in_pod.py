@@ -3,9 +3,9 @@
     in_pod.py [--modules] PROGRAM ARGUMENTS...
 
 The address of the API server is in SERVER. CA_FILE and TOKEN_FILE are what the program finds where
-a Pod has them; only root could put them there. TERMINATION_LOG is the file for its last message.
-SIGUSR1 closes the sockets that listen on the port in the file CLOSE_PORT, as nothing in the program
-would. With `--modules` the names of all loaded modules go to stderr at the end.
+a Pod has them; only root could put them there. SIGUSR1 closes the sockets that listen on the port
+in the file CLOSE_PORT, as nothing in the program would. With `--modules` the names of all loaded
+modules go to stderr at the end.
 """
 
 import builtins
@@ -59,8 +59,6 @@ def close_listeners(*_: object) -> None:
                 found.close()
 
 
-if "TERMINATION_LOG" in os.environ:
-    with_files({"/dev/termination-log": os.environ.pop("TERMINATION_LOG")})
 if "SERVER" in os.environ:
     server = urlsplit(os.environ.pop("SERVER"))
     os.environ["KUBERNETES_SERVICE_HOST"] = server.hostname or ""

@@ -168,7 +168,8 @@ PAGES = {
         },
         before={
             "helm upgrade --install app ./chart --post-renderer status-ctl": "mkdir -p "
-            "chart/templates && printf 'apiVersion: v2\\nname: app\\nversion: 0.1.0\\n' >chart/Chart.yaml && "
+            "chart/templates && printf 'apiVersion: v2\\nname: app\\nversion: 0.1.0\\n' "
+            ">chart/Chart.yaml && "
             "sed s/validat/check/ job.yaml >chart/templates/job.yaml"
         },
         names={

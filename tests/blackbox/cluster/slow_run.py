@@ -76,11 +76,6 @@ while True:
 CONTAINERS |= {
     "no-address": {"command": ["sh", "-c", SLEEPS]},
     "no-listener": {"command": ["sh", "-c", SLEEPS]},
-    "no-listener-agent": {
-        "image": "$STATUS_REPORTER_IMAGE",
-        "command": ["status-agent", "gather"],
-        "volumeMounts": [{"name": "output", "mountPath": "/results"}],
-    },
     "impostor": {"image": "$STATUS_REPORTER_IMAGE", "command": ["python3", "-c", IMPOSTOR]},
 }
 UNREACHABLE = "node.kubernetes.io/unreachable"
@@ -108,17 +103,15 @@ PODS: dict[str, Object] = {
     "verdict": HERE,
     "no-address": {"dnsPolicy": "None", "dnsConfig": {"nameservers": ["127.0.0.1"]}},
     "no-listener": HERE,
-    "no-listener-agent": {**HERE, "volumes": [{"name": "output", "emptyDir": {}}]},
     "impostor": HERE,
 }
 SPECS: dict[str, Object] = {
     "unschedulable": {"startTimeoutSeconds": 70},
     "verdict": {"contract": "result-file", "timeoutSeconds": 3600},
     "deadline": {"timeoutSeconds": 20},
-    # Not that they are given up for their silence before.
-    "no-address": {"contract": "result-file", "heartbeats": False},
-    "no-listener": {"contract": "done-file", "heartbeats": False},
-    "impostor": {"contract": "done-file", "heartbeats": False},
+    "no-address": {"contract": "result-file"},
+    "no-listener": {"contract": "done-file"},
+    "impostor": {"contract": "done-file"},
 }
 GREETS = "echo -n hello >$RESULTS_DIR/a; echo -n $RESULTS_DIR/a >$RESULTS_DIR/done"
 OF_NODES: dict[str, Object] = {

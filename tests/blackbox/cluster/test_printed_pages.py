@@ -99,9 +99,9 @@ class Reader:
 
     def leave(self, page: Page) -> None:
         """Take away what would be in the way of others, the runs among it."""
-        noted = (self._home / ".local" / "state" / "status-reporter").glob("runs/*")
+        noted = (self._home / ".local" / "state" / "status-reporter").glob("runs/*/*")
         runs = [path.read_text().split() for path in noted]
-        gone = [f"status-ctl delete {run} -n {place} --yes" for _, place, run in runs]
+        gone = [f"status-ctl delete {run} -n {place} --yes" for place, run in runs]
         self.run([(command, 0) for command in [*gone, page.after] if command])
 
 

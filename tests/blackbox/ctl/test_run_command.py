@@ -295,12 +295,11 @@ class TestFoundWithoutItsName:
         assert (4, False) == (code, "that you started" in err), err
 
     @pytest.mark.parametrize("command", ["status", "wait --timeout 1s"])
-    @pytest.mark.parametrize("where", ["-n default", ""])
-    def test_others_have_to_name_one(self, there: Home, command: str, where: str) -> None:
-        """They are told which there are, unless they have said where to look."""
-        code, _, err = there.run(*command.split(), *where.split())
+    def test_others_have_to_name_one(self, there: Home, command: str) -> None:
+        """They are told which there are."""
+        code, _, err = there.run(*command.split())
         elsewhere = "status-reporter-first/first, status-reporter-second/second"
-        told = "" if where else f"; in other namespaces: {elsewhere}; use -n NAMESPACE or -A"
+        told = f"; in other namespaces: {elsewhere}; use -n NAMESPACE or -A"
         assert 0 != code
         assert f"no aggregator found in namespace 'default'{told}" in err
         assert "that you started" not in err

@@ -326,12 +326,12 @@ class Reads(Obstacles):
 
     def __init__(self, api: Logging) -> None:
         self.done, self.clock = asyncio.Event(), 0.0
-        super().__init__(cast("KubeApi", api), "default", self.done.set, lambda: self.clock)
+        super().__init__(cast("KubeApi", api), "default", self.done.set)
 
     async def after(self, later: float, *keys: Key) -> dict[Key, str]:
         self.clock += later
         self.done.clear()
-        self.look({key: replace(WORKER, name=f"{key.plugin}-x") for key in keys})
+        self.look({key: replace(WORKER, name=f"{key.plugin}-x") for key in keys}, self.clock)
         await asyncio.wait_for(self.done.wait(), HANG)
         return self.known
 
@@ -345,7 +345,7 @@ async def test_the_log_of_a_pod_that_is_cut_off() -> None:
     api = Logging(b'{"message": "Cannot reach the aggregator", "error": "cannot resolve r1"}\n')
     reads = Reads(api)
     assert {CHECK: "cannot resolve r1"} == await reads.after(0.0, CHECK)
-    reads.look({CHECK: WORKER})
+    reads.look({CHECK: WORKER}, AGAIN / 2)
     api.log = Unavailable("the kubelet is away")
     assert {CHECK: "cannot resolve r1"} == await reads.after(AGAIN, CHECK)
     api.log = b'{"message": "Reached the aggregator"}\n'
@@ -360,11 +360,11 @@ async def test_many_pods_that_are_cut_off() -> None:
     api, keys = Logging(b""), [Key(f"p{number}", "global") for number in range(5)]
     reads = Reads(api)
     api.go.clear()
-    reads.look(dict.fromkeys(keys, WORKER))
+    reads.look(dict.fromkeys(keys, WORKER), 0.0)
     async with asyncio.timeout(HANG):
         while len(api.asked) < 2:
             await asyncio.sleep(0.01)
-    reads.look(dict.fromkeys(keys, WORKER))
+    reads.look(dict.fromkeys(keys, WORKER), 0.0)
     api.go.set()
     for _ in range(20):
         await reads.after(AGAIN / 2, *keys)

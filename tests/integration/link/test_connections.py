@@ -5,7 +5,6 @@ import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from unittest.mock import Mock
 
 import pytest
@@ -59,7 +58,6 @@ def test_ids_count_up_in_one_epoch(connect):
     assert ids[0][0] == ids[1][0] != ids[2][0]
 
 
-@pytest.mark.parametrize("by", ["reach", "heartbeat"])
 @pytest.mark.parametrize(
     ("url", "words"),
     [
@@ -69,13 +67,13 @@ def test_ids_count_up_in_one_epoch(connect):
     ],
     ids=["no address", "nobody listens", "another run's"],
 )
-def test_the_step_that_fails_is_said_once(connect, events, by, url, words):
+def test_the_step_that_fails_is_said_once(connect, events, url, words):
     """However often it is tried; and no request was made."""
     with Scripted(server=Authority().server()) as server:
         client = connect(server.config(aggregator_url=url or server.url))
         for _ in range(2):
-            with suppress(NoAnswer, TrustError):
-                assert not getattr(client, by)()
+            with pytest.raises((NoAnswer, TrustError)):
+                client.heartbeat()
         assert [] == server.requests
     ((event, facts),) = events
     assert ("unreachable", True) == (event, facts["error"].startswith(words))
@@ -83,26 +81,24 @@ def test_the_step_that_fails_is_said_once(connect, events, by, url, words):
 
 def test_the_step_that_fails_last_is_said_last(connect, events, monkeypatch):
     """A name that is known for a moment does not hide that it is not."""
-    client = connect(Scripted().config())
-    for text in ("cannot resolve a", "timed out", "cannot resolve a"):
-        monkeypatch.setattr(Connection, "try_out", Mock(side_effect=NoAnswer(text)))
-        assert not client.reach()
-    assert ["cannot resolve a", "timed out", "cannot resolve a"] == [
-        facts["error"] for _, facts in events
-    ]
+    steps = ["cannot resolve a", "timed out", "cannot resolve a"]
+    with Scripted() as server:
+        client = connect(server.config())
+        for text in steps:
+            monkeypatch.setattr(Connection, "exchange", Mock(side_effect=NoAnswer(text)))
+            with pytest.raises(NoAnswer):
+                client.heartbeat()
+    assert steps == [facts["error"] for _, facts in events]
 
 
-@pytest.mark.parametrize("by", ["reach", "heartbeat"])
-def test_it_is_over_once_the_aggregator_is_reached(connect, events, by):
-    """By whatever; a later fault is told by what it keeps up."""
+def test_it_is_over_once_the_aggregator_has_answered(connect, events):
+    """A later fault is told by what it keeps up."""
     with Scripted(listening=False) as server:
         client = connect(server.config())
-        client.reach()
+        with pytest.raises(NoAnswer):
+            client.heartbeat()
         server.listen()
-        getattr(client, by)()
-        assert client.reach()
-        assert 1 == server.connections
-    assert client.reach()
+        client.heartbeat()
     with pytest.raises(NoAnswer):
         client.heartbeat()
     assert ["unreachable", "reached"] == [event for event, _ in events]

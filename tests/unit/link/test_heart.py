@@ -30,13 +30,9 @@ class Pauses(threading.Event):
 class Aggregator:
     """Answers from a list, the last one again and again."""
 
-    def __init__(self, *answers: Beat | Exception, away: int = 0) -> None:
+    def __init__(self, *answers: Beat | Exception) -> None:
         self._answers = list(answers) or [Beat(200)]
-        self.beats, self.away = 0, away
-
-    def reach(self) -> bool:
-        self.away -= 1
-        return self.away < 0
+        self.beats = 0
 
     def heartbeat(self) -> Beat:
         self.beats += 1
@@ -46,15 +42,12 @@ class Aggregator:
         return answer
 
 
-def beat(
-    aggregator: Aggregator, pauses: Pauses, *rolls: float, interval: float = 15.0
-) -> list[tuple[str, dict[str, Any]]]:
+def beat(aggregator: Aggregator, pauses: Pauses, *rolls: float) -> list[tuple[str, dict[str, Any]]]:
     """Let it beat until the pauses are over; return what it said."""
     told: list[tuple[str, dict[str, Any]]] = []
     left = list(rolls) or [0.5]
     heart = Heart(
         aggregator,
-        interval=interval,
         on_event=lambda event, facts: told.append((event, facts)),
         rng=lambda: left.pop(0) if len(left) > 1 else left[0],
         over=pauses,
@@ -82,16 +75,6 @@ def test_about_fifteen_seconds_apart(rolls: tuple[float, ...], expected: list[fl
 
     assert pytest.approx(expected) == pauses.waited
     assert 4 == aggregator.beats
-
-
-def test_where_no_heartbeats_are_wanted() -> None:
-    """The aggregator is tried until it is reached, ever more seldom."""
-    aggregator, pauses = Aggregator(away=6), Pauses(9)
-
-    beat(aggregator, pauses, interval=0.0)
-
-    assert [0.5, 1.0, 2.0, 4.0, 7.5, 7.5] == pauses.waited
-    assert 0 == aggregator.beats
 
 
 def test_the_aggregators_interval_is_followed() -> None:
