@@ -142,8 +142,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fail-fast",
         action="store_true",
-        help="stop waiting at the first failure, even if it may still change, or when a Pod has not "
-        "reached the aggregator for 60s; the run continues",
+        help="stop waiting at the first failure, even if it may still change, or when a Pod cannot "
+        "reach the aggregator for 60s; the run continues",
     )
     parser.add_argument(
         "--timeout",
