@@ -14,7 +14,7 @@ from reporter.run.entry import silence
 from reporter.run.heartbeats import Beat, Rhythm
 from reporter.run.plan import Key
 from reporter.run.record import Failure
-from reporter.run.state import Snapshot
+from reporter.run.state import UNREACHABLE, Snapshot
 
 
 class Silence:
@@ -76,7 +76,9 @@ class Silence:
                 beat, now=mono, timeout=self._rhythm.timeout, expected_since=expected
             ):
                 heard = expected if beat.heard_at is None else beat.heard_at
-                found[key] = silence(now, mono - (heard or 0.0))
+                pod = snapshot.pods.get(key)
+                why = pod.message if pod is not None and pod.reason == UNREACHABLE else ""
+                found[key] = silence(now, mono - (heard or 0.0), why)
         return found
 
     async def tell(self) -> None:

@@ -31,7 +31,7 @@ def dial(
     `left` gives the seconds that are left, and may change its mind meanwhile: looking the name up
     is inside them. An address that swallows packets holds up the next one by a quarter of a second.
     `options` are set on the socket before it connects. Raises OSError: gaierror where the name is
-    unknown, TimeoutError when the time is over.
+    unknown or nobody says what it is, TimeoutError when the time is over.
     """
     addresses = _lookup(host, port, left)
     poller, waiting = select.poll(), dict[int, socket.socket]()
@@ -133,7 +133,7 @@ def _lookup(host: str, port: int, left: Callable[[], float]) -> list[_Address]:
     while lookup.is_alive():
         pause = min(left(), SLICE_SECONDS)
         if pause <= 0:
-            raise TimeoutError(f"no DNS response for {host}")
+            raise socket.gaierror(socket.EAI_AGAIN, "no DNS response")
         lookup.join(pause)
     with _lock:
         if _lookups.get((host, port)) is lookup:

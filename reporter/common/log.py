@@ -24,6 +24,8 @@ from typing import Any, Literal, cast
 import structlog
 from structlog.typing import FilteringBoundLogger, Processor
 
+from reporter.common.defaults import REACHED, UNREACHED
+
 Event = MutableMapping[str, Any]
 
 _PATIENCE_MS = 200
@@ -294,6 +296,8 @@ class RateLimitedLog:
 
 
 _LINK_EVENTS = {
+    "unreachable": ("warning", UNREACHED),
+    "reached": ("info", REACHED),
     "retry": ("warning", "Request to the aggregator failed, retrying"),
     "another_result_held": ("warning", "The aggregator already has a different result"),
     "checked_by_hand": ("info", "The aggregator has a Sonobuoy-style certificate"),

@@ -4,11 +4,14 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from reporter.common.defaults import REACHED, UNREACHED
 from reporter.common.objects import json_object, text
+from reporter.common.text import clean
 from reporter.errors import Denied, Forbidden
 
 _REFUSED: Final = re.compile(r"\bforbidden\b", re.IGNORECASE)
 _FAILED: Final = "Request failed"
+_REASON: Final = 1024  # bytes
 _WRITTEN: Final = frozenset(
     {
         "Verdict",
@@ -38,13 +41,24 @@ def not_written(log: str) -> Mapping[str, Any]:
 def link_trouble(log: str) -> str:
     """Return the newest line about trouble with the link to an aggregator, or an empty string."""
     for found in map(_decode, reversed(log.splitlines())):
-        if text(found, "message") == "Delivered to the aggregator":
+        if text(found, "message") in {"Delivered to the aggregator", REACHED}:
             break
         # The link's own lines carry its plugin.
         if text(found, "level") in _LOUD and (
             "aggregator" in text(found, "message") or "plugin" in found
         ):
             return words(found)
+    return ""
+
+
+def unreached(log: str) -> str:
+    """Return why a container of ours has not reached its aggregator, or an empty string."""
+    # By "\n" alone, and only what may be it is decoded: there may be much of it.
+    for line in reversed(log.split("\n")):
+        if UNREACHED in line or REACHED in line:
+            found = _decode(line)
+            if text(found, "message") in {UNREACHED, REACHED}:
+                return clean(text(found, "error"), _REASON)
     return ""
 
 

@@ -146,6 +146,11 @@ class KubeApi:
         self._client.haste.stopped, self._client.haste.writes_end = stopped, writes_end
 
     @property
+    def server(self) -> str:
+        """Its address."""
+        return self._client.server
+
+    @property
     def server_time(self) -> float | None:
         """The API server's clock when it last answered, in epoch seconds; None if it does not say.
 

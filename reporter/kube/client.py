@@ -99,6 +99,7 @@ class Client:
         self._relax_x509_strict = relax_x509_strict
         self._lock = threading.Lock()
         self.haste = Haste()
+        self.server = str(config.host)
         self.server_time: float | None = None  # what the newest answer is dated, epoch seconds
         self._api = self.open()
         self._used_at = time.monotonic()

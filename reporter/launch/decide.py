@@ -19,10 +19,11 @@ from reporter.run.entry import RETURN_GRACE, Entry, State
 from reporter.run.names import entry_name
 from reporter.run.plan import GLOBAL, Key
 from reporter.run.record import Cause, Failure
-from reporter.run.state import PodState
+from reporter.run.state import UNREACHABLE, PodState
 
 LONGEST_END: Final = 600.0  # seconds of clean-up, those in which the API is away included
 MOUNTED: Final = 10.0  # seconds after the launch in which a Pod usually has what it mounts
+HEARD: Final = 20.0  # seconds after the start in which a worker that can reach us is heard
 _NOT_MOUNTED: Final = frozenset({"ContainerCreating", "PodInitializing", ""})
 _BEFORE_START: Final = frozenset(
     {Row.REFUSED, Row.STARTING, Row.SCHEDULING, Row.NODE, Row.IMAGE, Row.SETUP}
@@ -101,6 +102,7 @@ def decide(
         delete=tuple(found.delete),
         delete_secrets=tuple(found.delete_secrets),
         pods=found.pods,
+        unheard=found.unheard,
         next_look=next_look,
         through=ending and (late or not left),
         stays=found.left if late else {},
@@ -174,6 +176,7 @@ def _watch(present: Present, found: Findings) -> None:
             began = max(launched, min(pod.started_at + world.skew, now))
             found.start[key] = max(began, _returned(present, key, began))
         started = entry.started_at is not None or key in found.start
+        obstacle = "" if key in world.heard else world.obstacles.get(key, "")
         seen = situation(
             entry_name(run.name, key),
             present.jobs.get(key),
@@ -182,6 +185,7 @@ def _watch(present: Present, found: Findings) -> None:
             track,
             started=started,
             per_node=key.node != GLOBAL,
+            obstacle=obstacle,
         )
         found.tracks[key] = track = _followed(track, seen, pod, now=now)
         due = None if seen.patience is None else track.since + seen.patience
@@ -198,7 +202,19 @@ def _watch(present: Present, found: Findings) -> None:
         if pod is None and seen.row is Row.STARTING and now < launched + LATE:
             found.dues.append(launched + LATE)  # a Job has no Pod in its first moments
         else:
-            found.pods[key] = _pod_state(entry, pod, track, world.skew)
+            found.pods[key] = shown = _pod_state(entry, pod, track, world.skew)
+            if pod is not None and _is_mute(present, key, pod, seen.row):
+                if obstacle:
+                    found.pods[key] = replace(shown, reason=UNREACHABLE, message=obstacle)
+                if now >= max(entry.started_at or now, memory.first_look or now) + HEARD:
+                    found.unheard[key] = pod
+
+
+def _is_mute(present: Present, key: Key, pod: SeenPod, row: Row) -> bool:
+    """Say whether our container of it is at work and is to send heartbeats, but none has come."""
+    beats = present.run.launch.definition(key.plugin).heartbeats and key not in present.world.heard
+    ours = bool(pod.uploader) and pod.ours_running
+    return beats and ours and row in {Row.RUNNING, Row.UPLOADING}
 
 
 def _followed(track: Track | None, seen: Situation, pod: SeenPod | None, *, now: float) -> Track:

@@ -26,6 +26,7 @@ from reporter.launch.decide import LONGEST_END, decide, waiting_for_mounts
 from reporter.launch.job import secret_names
 from reporter.launch.logs import LogCollection, Logs
 from reporter.launch.mirror import Mirrors
+from reporter.launch.obstacles import Obstacles
 from reporter.launch.requests import READING_OWNER, Kube, Requests, Secrets
 from reporter.launch.seen import newest_pods, newest_refusals
 from reporter.launch.world import Decision, LaunchedRun, Memory, World
@@ -82,6 +83,7 @@ class Launcher:
         self._own_mark, self._lost = hashlib.sha256(ca).hexdigest(), False
         self._changed = asyncio.Event()
         self._logs = LogCollection(logs, self._changed.set)
+        self._obstacles = Obstacles(api, namespace, self._changed.set)
         self._memory = Memory()
         self._decided_at: float | None = None
         self._troubles: list[LauncherTrouble] = []
@@ -102,6 +104,7 @@ class Launcher:
         finally:
             unsubscribe()
             self._logs.stop()
+            self._obstacles.stop()
             kube.close()
 
     async def _owner(self, kube: Kube) -> Mapping[str, Any] | None:
@@ -238,6 +241,7 @@ class Launcher:
         requests.check_owner()
         for key in waiting_for_mounts(decision.pods, entries, now=now):
             requests.check_secret(key)  # if somebody has deleted it, the Pod would wait for ever
+        self._obstacles.look(decision.unheard, self._clock())
         requests.end_of_look()
         stays = dict(decision.stays)
         if decision.through:
@@ -276,6 +280,8 @@ class Launcher:
             dict(requests.denied),
             mirrors.unseen_since,
             frozenset(self._uploading()),
+            frozenset(self._store.snapshot().beats),
+            dict(self._obstacles.known),
             self._now.skew,
         )
 

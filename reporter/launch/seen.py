@@ -64,7 +64,8 @@ class SeenPod:
 
     `started_at` and `ended` are of the plugin's container, `trouble` is what keeps it from
     starting; `by_itself` says that it ended before anybody asked for it. `ours_running`: the
-    container that uploads still runs, ours or, under the contract `link`, the plugin's.
+    container that uploads still runs, ours or, under the contract `link`, the plugin's. `uploader`
+    is its name if it is ours.
     `taken_away` says why the Pod is, if it is. `containers` are those that have a log.
     """
 
@@ -81,6 +82,7 @@ class SeenPod:
     trouble: Situation | None = None
     ended: Terminated | None = None
     by_itself: bool = False
+    uploader: str = ""
     ours_running: bool = False
     taken_away: Situation | None = None
     restarts: int = 0
@@ -135,7 +137,8 @@ def read_pod(pod: Object, launch: Launch) -> SeenPod | None:
     # Our sidecar is read like any other: it, too, can be what a plugin waits for.
     facts = read_facts_of_pod(pod, Names("", name))
     own = read_container(pod, name)
-    uploads = read_container(pod, _UPLOADS.get(definition.contract, name))
+    uploader = _UPLOADS.get(definition.contract, "")
+    uploads = read_container(pod, uploader or name)
     run = own.state if isinstance(own.state, Terminated) else None
     ours_running = isinstance(uploads.state, Running) and not facts.finished
     return SeenPod(
@@ -152,6 +155,7 @@ def read_pod(pod: Object, launch: Launch) -> SeenPod | None:
         trouble=_trouble(pod, facts, definition),
         ended=run,
         by_itself=run is not None and ended_by_itself(facts, run),
+        uploader=uploader,
         ours_running=ours_running,
         taken_away=_taken_away(pod, facts, ours_running=ours_running),
         restarts=own.restarts,

@@ -98,11 +98,12 @@ def situation(
     *,
     started: bool,
     per_node: bool,
+    obstacle: str = "",
 ) -> Situation:
     """Say what an open entry is in whose Job `name` was created.
 
     `started` says whether the plugin's container is known to have begun, `per_node` whether its
-    Pod can run on one node only.
+    Pod can run on one node only, `obstacle` why it could not reach us.
     """
     before = track or _UNKNOWN
     if pod is None:
@@ -124,7 +125,11 @@ def situation(
         found = Situation(Row.RUNNING)
     else:
         found = Situation(Row.RUNNING, "NodeNotReady", f"Node {pod.node} is not ready")
-    return _judged(found, job, before.pod if pod is None else pod.name)
+    if pod is None:
+        return _judged(found, job, before.pod)
+    if obstacle and found.row in _OVER:
+        found = replace(found, text=f"{found.text}: {obstacle}")
+    return _judged(found, job, pod.name, obstacle)
 
 
 def _without_pod(
@@ -189,12 +194,12 @@ def _ending(run: Terminated) -> str:
     return f"ended: exit code {run.exit_code}" + (f" ({said})" if said else "")
 
 
-def _judged(found: Situation, job: SeenJob | None, pod: str) -> Situation:
+def _judged(found: Situation, job: SeenJob | None, pod: str, why: str = "") -> Situation:
     """Let our sidecar's final word on that Pod speak, where its result did not come."""
     verdict = job.verdict if job is not None else None
     if verdict is None or found.row not in _OVER or (pod and verdict.pod != pod):
         return found
-    missing = "; its result never arrived" if verdict.good else ""
+    missing = ": ".join(filter(None, ("; its result never arrived", why))) if verdict.good else ""
     return replace(
         found,
         reason=verdict.reason,

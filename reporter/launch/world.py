@@ -46,7 +46,8 @@ class World:
 
     `taken_logs` are the entries whose logs were taken or given up, `secrets` the names of Secrets
     that may exist, `denied` why there will be no Job of that name. `unseen_since` says since when
-    the API has not shown the present. `uploading` are the entries whose results are on their way.
+    the API has not shown the present. `uploading` are the entries whose results are on their way,
+    `heard` those whose workers have been heard; of others `obstacles` may say why not.
     The run's clock is `skew` seconds ahead of the wall clock.
     """
 
@@ -58,6 +59,8 @@ class World:
     denied: Mapping[str, Denial] = field(default_factory=dict)
     unseen_since: float | None = None
     uploading: frozenset[Key] = frozenset()
+    heard: frozenset[Key] = frozenset()
+    obstacles: Mapping[Key, str] = field(default_factory=dict)
     skew: int = 0
 
 
@@ -109,6 +112,7 @@ class Findings:
     fail: dict[Key, Failure] = field(default_factory=dict)
     tracks: dict[Key, Track] = field(default_factory=dict)
     pods: dict[Key, PodState] = field(default_factory=dict)
+    unheard: dict[Key, SeenPod] = field(default_factory=dict)
     take_logs: list[Key] = field(default_factory=list)
     delete: list[str] = field(default_factory=list)
     delete_secrets: list[str] = field(default_factory=list)
@@ -124,9 +128,10 @@ class Decision:
     stored as launched by `adopt` alone, once its Job is seen, whichever process has made that.
     `begin` takes three looks: the first marks the run's ConfigMap, the next stores that launching
     has begun, the third creates. `start` tells when a plugin's container began. `delete`
-    are names of Jobs, `delete_secrets` of Secrets. `pods` is what each Pod does. `next_look`: when
-    time alone changes something. `through`: nothing of the plugins is left but `stays`, with the
-    reasons by kind and name.
+    are names of Jobs, `delete_secrets` of Secrets. `pods` is what each Pod does, `unheard` are
+    those Pods of which a heartbeat was due and none came. `next_look`: when time alone changes
+    something. `through`: nothing of the plugins is left but `stays`, with the reasons by kind and
+    name.
     """
 
     memory: Memory
@@ -139,6 +144,7 @@ class Decision:
     delete: tuple[str, ...] = ()
     delete_secrets: tuple[str, ...] = ()
     pods: Mapping[Key, PodState] = field(default_factory=dict)
+    unheard: Mapping[Key, SeenPod] = field(default_factory=dict)
     next_look: float | None = None
     through: bool = False
     stays: Mapping[str, str] = field(default_factory=dict)

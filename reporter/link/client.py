@@ -49,6 +49,9 @@ class AggregatorClient:
     that it is part of. `on_event` is called with a word and its facts, from any thread that uses
     the client:
 
+    - `unreachable`: a step on the way to the aggregator, which has never answered, failed
+      (`error`); said again when it is another one;
+    - `reached`: that is over;
     - `retry`: a try of a delivery failed (`attempt`, `status`, `trouble`, `delay` in seconds);
     - `another_result_held`: the aggregator has one of this worker already (`ours`, `held`: hex);
     - `checked_by_hand`: the aggregator's certificate has Sonobuoy's shape; said once;
@@ -81,6 +84,7 @@ class AggregatorClient:
         self._in_order = threading.Lock()
         self._epoch, self._seq = os.urandom(8).hex(), 0
         self._said: set[str] = set()
+        self._obstacle: str | None = ""  # on the way to the first answer; None once that is there
         # What the aggregator can do beyond Sonobuoy's; None before it has answered a heartbeat.
         self._features: frozenset[str] | None = None
         self._warn_of_expiry()  # hours before a delivery fails for it
@@ -289,7 +293,16 @@ class AggregatorClient:
         return Connection(self.config.host, self.config.port, self._trust.secure, self._limits)
 
     def _converse(self, connection: Connection, message: Request, left: Left) -> Answer:
-        answer = connection.exchange(message, left)
+        try:
+            answer = connection.exchange(message, left)
+        except (NoAnswer, TrustError) as error:
+            if self._obstacle not in {None, str(error)}:
+                self._obstacle = str(error)
+                self._on_event("unreachable", {"error": str(error)})
+            raise
+        if self._obstacle:
+            self._on_event("reached", {})
+        self._obstacle = None
         if self._trust.by_hand:
             self._say_once("checked_by_hand", {})
         return answer

@@ -101,6 +101,8 @@ class Connection(HTTPSConnection):
             answer = self._converse(request)
         except (OSError, HTTPException, HTTPError) as error:
             late = left() <= 0
+            if trouble and isinstance(error, socket.gaierror):
+                trouble = f"cannot resolve {self.host}: "
             ended = isinstance(error, ConnectionError | ssl.SSLEOFError | ssl.SSLZeroReturnError)
             cut = late and not isinstance(error, TimeoutError)
             plain = "timed out" if cut else _plain(error)

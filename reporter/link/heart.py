@@ -56,7 +56,7 @@ class Heart(Background):
     considers one lost. `on_event` is called with a word and its facts; `over` is waited on during
     the pauses:
 
-    - `heartbeat_unanswered`: the first of a series (`trouble`);
+    - `heartbeat_unanswered`: the first of a series after an answer (`trouble`);
     - `heartbeat_refused`: the first of a series of that answer (`status`);
     - `heartbeats_end`: the peer knows no heartbeats, or its run is closed (`status`).
     """
@@ -73,7 +73,7 @@ class Heart(Background):
         super().__init__("heart", over)
         self._client, self._interval = client, interval
         self._on_event, self._rng = on_event, rng
-        self._last = 200
+        self._last = 0  # until an answer the client says what keeps it from us
 
     def _run(self) -> None:
         pause = self._rng() * self._interval

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 SELF_SIGNED = 18
 """OpenSSL's X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT."""
 _UNTRUSTED = "the aggregator's certificate is not trusted"
+_OTHER_RUN = "certificate of another run"
+_OF_OTHERS = {7, 19, 20, 21}
+"""OpenSSL's codes for a certificate that is valid, but not signed by a CA that is known."""
 
 
 class TrustError(ReporterError):
@@ -50,7 +53,10 @@ class Trust:
             return dial(self._normal)
         except ssl.SSLCertVerificationError as error:
             if error.verify_code != SELF_SIGNED:
-                raise TrustError(f"{_UNTRUSTED}: {error.verify_message}") from error
+                why = error.verify_message
+                if error.verify_code in _OF_OTHERS:
+                    why = f"{_OTHER_RUN} ({why})"
+                raise TrustError(f"{_UNTRUSTED}: {why}") from error
         looking = self._context()
         looking.check_hostname = False
         looking.verify_mode = ssl.CERT_NONE
@@ -109,7 +115,7 @@ def _doubt(
     try:
         leaf.verify_directly_issued_by(issuer)
     except (InvalidSignature, ValueError, TypeError):
-        return "it was not issued by the CA of this run"
+        return f"{_OTHER_RUN} (it was not issued by the CA of this run)"
     for what, certificate in (("it", leaf), ("the CA", issuer)):
         if not certificate.not_valid_before_utc <= now <= certificate.not_valid_after_utc:
             return f"{what} is not valid now"

@@ -227,11 +227,10 @@ def next_due(entry: Entry) -> float | None:
     return entry.deadline if entry.window is None else entry.window.until
 
 
-def silence(at: float, seconds: float) -> Failure:
+def silence(at: float, seconds: float, why: str = "") -> Failure:
     """The failure of a worker whose heartbeats have stopped for so many seconds."""
-    return Failure(
-        "final", at, f"{TIMEOUT_TEXT}: no heartbeat for {seconds:.0f} s", Cause.HEARTBEAT
-    )
+    said = ": ".join(filter(None, (TIMEOUT_TEXT, f"no heartbeat for {seconds:.0f} s", why)))
+    return Failure("final", at, said, Cause.HEARTBEAT)
 
 
 def may_close(

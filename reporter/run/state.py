@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from reporter.run.entry import Entry, State
 from reporter.run.heartbeats import Beat
@@ -17,6 +17,9 @@ from reporter.run.progress import StoredProgress
 from reporter.run.record import Rank
 from reporter.run.results import ResultStatus, without_result
 from reporter.run.tar_upload import TarUpload
+
+UNREACHABLE: Final = "AggregatorUnreachable"
+"""The reason of a Pod whose worker has a heartbeat due, and says what keeps it from us."""
 
 
 @dataclass(frozen=True, slots=True)

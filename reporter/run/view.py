@@ -15,7 +15,7 @@ from typing import Any, Final
 from reporter.common.objects import items, number, section, text
 from reporter.run.plan import GLOBAL
 from reporter.run.results import NOT_PASSED, ResultStatus
-from reporter.run.state import Status, Step
+from reporter.run.state import UNREACHABLE, Status, Step
 from reporter.run.tar_upload import UploadState
 from reporter.verdict.facts import Waiting
 from reporter.verdict.not_starting import waiting_row
@@ -104,9 +104,10 @@ class Row:
 
     @property
     def stuck(self) -> bool:
-        """Whether it waits for what seldom comes: its image, its configuration or its start."""
+        """Whether waiting seldom helps: its image, configuration or start, or no way to us."""
         known = waiting_row(Waiting(self.held_up)) or self.held_up == "InitContainerFailed"
-        return self.state is EntryState.WAITING and bool(known)
+        waits = self.state is EntryState.WAITING and bool(known)
+        return waits or self.held_up == UNREACHABLE
 
     @property
     def decided(self) -> bool:

@@ -172,7 +172,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "source",
         metavar="FILE|RUN",
         nargs="?",
-        help="a tarball or directory, or a run as NAME or run/NAME (default: the only one)",
+        help="a tarball or directory, or a run as NAME or run/NAME (default: the only one "
+        "in the namespace, else the newest that you started)",
     )
 
 
@@ -186,7 +187,7 @@ def read(options: argparse.Namespace, read_path: Callable[[Path], Results]) -> R
         if source is not None:
             return read_path(source)
         with tempfile.NamedTemporaryFile(prefix="results-", suffix=".tar.gz") as file:
-            server, info = find_tarball(origin.choose(options))
+            server, info = find_tarball(origin.choose(options, own=True))
             found = fetch(server, cast("BinaryIO", file), number(info, "size") or 0)
             if found != text(info, "sha256"):
                 raise BadArchive("SHA-256 mismatch")

@@ -14,15 +14,17 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from reporter.cli.cluster import TIMEOUT, open_cluster, words
 from reporter.cli.exits import CannotTell
+from reporter.cli.output import tell
 from reporter.common.objects import Object, View, items, number, section, text
 from reporter.common.text import clean
 from reporter.errors import Forbidden, KubeError, NotFound
 from reporter.run.names import RUN_LABEL, is_run_name, selector
-from reporter.run.pod_status import Reading, newest_first, of_reading
+from reporter.run.pod_status import NAMED, Reading, newest_first, of_reading
 from reporter.run.view import Look, ReadOutcome
+from reporter.runctl import own_runs
 from reporter.runctl.run_status import find_aggregator, not_found, read_run_status
 from reporter.runctl.server import ANSWER, Address, ByHttp, StatusServer
-from reporter.runctl.spec import CREATED_BY, OWN_NAMESPACE, PLAN
+from reporter.runctl.spec import AGGREGATOR, CREATED_BY, EVERY_RUN, OWN_NAMESPACE, PLAN
 
 if TYPE_CHECKING:
     from reporter.kube.api import KubeApi
@@ -61,6 +63,7 @@ class ByCluster:
 
     def __init__(self, api: "KubeApi", places: Sequence[str | None], run: str = "") -> None:
         self._api, self._places, self._run = api, places, run
+        self._others: str | None = None  # which runs are elsewhere, once that is known
         self.maker: Maker | None = None
         """What makes the Pods, once that is known."""
         self._plan_at = ""  # the namespace of its plan, once that was seen
@@ -146,6 +149,8 @@ class ByCluster:
         reading = self._find(timeout)
         if reading.pod is not None:
             self.maker = _maker_of(reading.pod)
+        if reading.outcome is ReadOutcome.NOT_FOUND and not (self._run or self.maker):
+            return replace(reading, detail=reading.detail + self._elsewhere(timeout))
         if reading.outcome is ReadOutcome.NOT_FOUND:
             there = self._without_pod(timeout)
             return replace(reading, detail=there or reading.detail + self._no_plans)
@@ -166,6 +171,18 @@ class ByCluster:
         if len(places) == 1:
             return missing[0]
         return replace(missing[0], detail=not_found(self._run, places))
+
+    def _elsewhere(self, timeout: float) -> str:
+        """Say which runs there are in other namespaces, as far as they are shown."""
+        if self._others is None and self._places != [None]:
+            self._others = "; use -n NAMESPACE or -A"
+            with suppress(KubeError):
+                jobs = map(View, self._api.list_all("Job", None, EVERY_RUN, timeout=timeout))
+                found = [f"{job.namespace}/{job.name}" for job in jobs]
+                if there := [run for run in found if run.split("/")[0] not in self._places]:
+                    named = ", ".join(sorted(there)[:NAMED])
+                    self._others = f"; in other namespaces: {named}{self._others}"
+        return self._others or ""
 
     def _without_pod(self, timeout: float) -> str:
         """Say of a run without a Pod that it is there; return nothing where nobody says so.
@@ -251,14 +268,28 @@ def place_words(namespace: str, options: argparse.Namespace, *, own: bool = Fals
     return where
 
 
-def by_cluster(options: argparse.Namespace, run: str = "") -> ByCluster:
+def by_cluster(options: argparse.Namespace, run: str = "", *, own: bool = False) -> ByCluster:
     """Return the run that the options name, or the one that there is. Raises CannotTell.
 
     It is sought in the context's namespace and, by its name, in its own one; in no other place than
-    the namespace of `-n`, or with `-A` in all.
+    the namespace of `-n`, or with `-A` in all. With `own` it is the newest that this user has
+    started where the namespace has neither an aggregator nor what makes one.
     """
     api, namespace = open_cluster(options)
+    if own and namespace and _has_none(api, namespace) and (found := own_runs.newest(api)):
+        tell(f"run {found[1]} in namespace {found[0]}: the newest that you started")
+        return ByCluster(api, found[:1], found[1])
     return ByCluster(api, _places(options, namespace, run), run)
+
+
+def _has_none(api: "KubeApi", namespace: str) -> bool:
+    """Return whether it is known that a namespace has neither an aggregator nor its maker."""
+    if read_run_status(api, namespace, timeout=TIMEOUT).outcome is ReadOutcome.NOT_FOUND:
+        with suppress(KubeError):
+            kinds = "StatefulSet", "Job"
+            found = (api.list_all(each, namespace, AGGREGATOR, timeout=TIMEOUT) for each in kinds)
+            return not any(map(list, found))
+    return False
 
 
 def _places(options: argparse.Namespace, namespace: str | None, run: str) -> list[str | None]:

@@ -21,6 +21,7 @@ from reporter.errors import Conflict, Forbidden, KubeError, NotFound, Unavailabl
 from reporter.runctl.cluster_run import place_words
 from reporter.runctl.expose import Access, remove_connection
 from reporter.runctl.objects import own_namespace, without_namespace
+from reporter.runctl.own_runs import note
 from reporter.runctl.preflight import ACCOUNT, INSTEAD, advice, check
 from reporter.runctl.spec import (
     CREATION,
@@ -65,8 +66,8 @@ def start(
     SIGTERM and SIGHUP end it as Ctrl-C does: a pipeline that is cancelled, or a terminal that is
     closed, leaves nothing behind.
     """
-    creation = Creation(api, spec.namespace, secrets.token_hex(8))
-    made = None
+    token = secrets.token_hex(8)
+    creation, made = Creation(api, spec.namespace, token), None
     with termination_too() as tidy:
         try:
             created = _create(creation, api, spec)
@@ -84,6 +85,8 @@ def start(
             if made is None:
                 tidy()
                 _undo(creation, spec, options, access)
+    if made is not None:
+        note(api.server, spec.namespace, spec.run, token)
     return made
 
 

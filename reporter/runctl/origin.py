@@ -77,10 +77,13 @@ def choose(
     options: argparse.Namespace,
     environ: Mapping[str, str] = os.environ,
     traditional: Path = TRADITIONAL,
+    *,
+    own: bool = False,
 ) -> Origin:
     """Return where to ask. Raises CannotTell with what to do when there is nothing.
 
-    `traditional` is where other tools of this kind leave their connection file.
+    `traditional` is where other tools of this kind leave their connection file. With `own` it may
+    be the newest run that this user has started, for what only reads.
     """
     by_flag = [name for name in ("url", "connection") if getattr(options, name)]
     if options.run_name:
@@ -116,16 +119,16 @@ def choose(
     for line in refused:
         tell(line)
     if cluster.reachable(environ):
-        return by_cluster(options)
+        return by_cluster(options, own=own)
     raise CannotTell(_HINTS.format(command=options.command))
 
 
-def by_cluster(options: argparse.Namespace, run: str = "") -> "ByCluster":
+def by_cluster(options: argparse.Namespace, run: str = "", *, own: bool = False) -> "ByCluster":
     """Return the run in the cluster, the one named or the one that there is. Raises CannotTell."""
     # Here, because a URL needs none of it.
     from reporter.runctl import cluster_run
 
-    return cluster_run.by_cluster(options, run)
+    return cluster_run.by_cluster(options, run, own=own)
 
 
 def run_name(written: str) -> str:

@@ -58,7 +58,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Fetch, check, perhaps unpack, and return the exit code."""
-    server, announced = find_tarball(origin.choose(options))
+    server, announced = find_tarball(origin.choose(options, own=True))
     goal, unpack = _goal(options, text(announced, "name")), options.extract is not None
     if (goal.exists() or goal.is_symlink()) and (unpack or not options.force):
         tell(f"{goal} already exists" + ("" if unpack else "; use --force to overwrite it"))

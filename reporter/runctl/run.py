@@ -215,7 +215,7 @@ def _follow(
 def _wait(api: "KubeApi", spec: RunSpec, options: argparse.Namespace, deadline: Deadline) -> int:
     origin = ByCluster(api, [spec.namespace], spec.run)
     origin.maker = Maker("Job", spec.namespace, spec.run, spec.run)
-    goal = wait.Goal(delivery_only=options.delivery_only)
+    goal = wait.Goal(fail_fast=options.fail_fast, delivery_only=options.delivery_only)
     code, look = wait.follow(origin, options, goal, deadline, more="; it is still running")
     ended = look.document is not None and over(look.document)
     tell(_hints(spec, options, look.document if ended else None))

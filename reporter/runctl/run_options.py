@@ -176,6 +176,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--wait", action="store_true", help="wait until the run is over")
     parser.add_argument(
+        "--fail-fast",
+        action="store_true",
+        help="stop waiting at the first failure, even if it may still change, or when a Pod cannot "
+        "reach the aggregator for 60s; the run continues",
+    )
+    parser.add_argument(
         "--timeout",
         metavar="TIME",
         type=length,
@@ -199,6 +205,7 @@ def check(options: argparse.Namespace) -> None:
     """End with a usage error where the options contradict each other."""
     required = {
         "--create-namespace requires -n": options.create_namespace and not options.namespace,
+        "--fail-fast requires --wait": options.fail_fast and not options.wait,
         "--timeout requires --wait": options.timeout is not None and not options.wait,
         "--connection requires --expose": options.connection and not options.expose,
         "--upload-ca requires --upload-url-file": options.upload_ca and not options.upload_url_file,

@@ -34,7 +34,7 @@ NO_RUN: Final = 60.0
 STANDS: Final = 3.0
 """Seconds after which what a Pod waits for is no mere step of a start."""
 STUCK: Final = 60.0
-"""Seconds after which --fail-fast takes trouble with an image or a configuration for a failure."""
+"""Seconds after which --fail-fast takes trouble that waiting seldom resolves for a failure."""
 _BAR: Final = 24
 _SMALL: Final = 500  # entries that are asked for each time, to say what their Pods wait for
 _WHOLE_TRIES: Final = 5  # for the entries of a run whose summary has said how it ended

@@ -58,7 +58,31 @@ CONTAINERS: dict[str, Object] = {
     "node-lost": {"command": ["sh", "-c", SLEEPS]},
     "deadline": {"command": ["sh", "-c", SLEEPS]},
 }
+IMPOSTOR = """
+import socket, ssl, subprocess
+made = "/tmp/sonobuoy/results/made"
+certs = ["status-aggregator", "certs", "--for", "status", "--host", "other", "--out", made]
+subprocess.run(certs, check=True)
+context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+context.load_cert_chain(f"{made}/server.crt", f"{made}/server.key")
+server = socket.create_server(("127.0.0.1", 8080))
+while True:
+    try:
+        context.wrap_socket(server.accept()[0], server_side=True)
+    except OSError:
+        pass
+"""
+"""Answers in the aggregator's place, with a certificate of its own."""
+CONTAINERS |= {
+    "no-address": {"command": ["sh", "-c", SLEEPS]},
+    "no-listener": {"command": ["sh", "-c", SLEEPS]},
+    "impostor": {"image": "$STATUS_REPORTER_IMAGE", "command": ["python3", "-c", IMPOSTOR]},
+}
 UNREACHABLE = "node.kubernetes.io/unreachable"
+HERE: Object = {
+    "hostAliases": [{"ip": "127.0.0.1", "hostnames": [f"{NAME}.{NAMESPACE}.svc"]}],
+}
+"""For a Pod that takes itself for the aggregator's."""
 PODS: dict[str, Object] = {
     "pod-refused": {"serviceAccountName": "nobody"},
     "unschedulable": {"nodeSelector": {"disk": "ssd"}},
@@ -76,12 +100,18 @@ PODS: dict[str, Object] = {
         ],
     },
     # Its upload goes nowhere.
-    "verdict": {"hostAliases": [{"ip": "127.0.0.1", "hostnames": [f"{NAME}.{NAMESPACE}.svc"]}]},
+    "verdict": HERE,
+    "no-address": {"dnsPolicy": "None", "dnsConfig": {"nameservers": ["127.0.0.1"]}},
+    "no-listener": HERE,
+    "impostor": HERE,
 }
 SPECS: dict[str, Object] = {
     "unschedulable": {"startTimeoutSeconds": 70},
     "verdict": {"contract": "result-file", "timeoutSeconds": 3600},
     "deadline": {"timeoutSeconds": 20},
+    "no-address": {"contract": "result-file"},
+    "no-listener": {"contract": "done-file"},
+    "impostor": {"contract": "done-file"},
 }
 GREETS = "echo -n hello >$RESULTS_DIR/a; echo -n $RESULTS_DIR/a >$RESULTS_DIR/done"
 OF_NODES: dict[str, Object] = {

@@ -11,6 +11,7 @@ import time
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.bed.node import Node
 from tests.blackbox.cluster.scene import (
@@ -120,6 +121,25 @@ class TestFromNothingToATarballAndBack:
         assert CONDITIONS == conditions(person, namespace)
         labels = [job["metadata"]["labels"] for job in jobs(person, namespace)]
         assert [*CONDITIONS] == sorted(each["status-reporter.io/plugin"] for each in labels)
+
+
+def test_a_run_whose_pods_cannot_reach_it_ends_with_fail_fast(person: Person, run: str) -> None:
+    """The fault has its name long before; the run goes on."""
+    name = f"{run}.status-reporter-{run}.svc"
+    cut_off = [{"ip": "127.0.0.1", "hostnames": [name]}]
+    plugins = list(yaml.safe_load_all(SLEEPS))
+    plugins[0]["spec"]["template"]["spec"]["hostAliases"] = cut_off
+    sleeps = write(person.home, "sleeps.yaml", yaml.safe_dump_all(plugins))
+    code, out, err = person.run(
+        *("run", "-f", sleeps, "--name", run, "--storage", "none"),
+        *("--wait", "--fail-fast", "--timeout", "4m"),
+    )
+
+    said = f"cannot connect to {name}: Connection refused"
+    assert (1, True) == (code, said in out), out + err
+    assert f"sleeps-result-file/global: Running: AggregatorUnreachable: {said}" in err
+    _, out, _ = person.run("status", f"run/{run}", "-o", "json")
+    assert "running" == entries(out)["sleeps-done-file/global"][0]
 
 
 def test_the_aggregators_pod_is_deleted_while_plugins_run_on_two_nodes(

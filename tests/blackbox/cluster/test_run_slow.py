@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from tests.blackbox.cluster.scene import REFUSAL
-from tests.blackbox.cluster.slow_run import LEFT_OUT, SlowRun, moment
+from tests.blackbox.cluster.slow_run import LEFT_OUT, NAME, NAMESPACE, SlowRun, moment
 
 pytestmark = [pytest.mark.node, pytest.mark.timeout(900)]
 
@@ -40,6 +40,13 @@ LATER = {
     "deadline": (20, "deadline", "Plugin timeout while waiting for results"),
 }
 """Plugin, seconds, cause, words."""
+
+CUT_OFF = {
+    "no-address": f"cannot resolve {NAME}.{NAMESPACE}.svc: ",
+    "no-listener": f"cannot connect to {NAME}.{NAMESPACE}.svc: Connection refused",
+    "impostor": "is not trusted: certificate of another run (",
+}
+"""What is said of a sidecar and two workers."""
 
 AT_ONCE = {
     "job-refused": ("start_failed", 'volumeMounts[0].name: Not found: "absent"'),
@@ -74,6 +81,16 @@ def test_a_failure_that_takes_its_time(slow_run: SlowRun, plugin: str) -> None:
         elif cause == "deadline":
             began = moment(next(iter(state.values()))["startedAt"])
     assert slow_run.given_up(found["key"]) - began > seconds - CLOCKS
+
+
+@pytest.mark.parametrize("plugin", CUT_OFF)
+def test_a_pod_that_cannot_reach_the_aggregator(slow_run: SlowRun, plugin: str) -> None:
+    """It fails by its missing heartbeats, with the step that failed."""
+    error = slow_run.entry(plugin)["error"]
+
+    assert "heartbeat" == error["cause"], error
+    assert "no heartbeat for 1" in error["text"]
+    assert CUT_OFF[plugin] in error["text"]
 
 
 @pytest.mark.parametrize("plugin", AT_ONCE)

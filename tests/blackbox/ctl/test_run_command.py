@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.blackbox.ctl.cluster import plugin
+from tests.blackbox.ctl.cluster import add_aggregator, plugin
 from tests.blackbox.ctl.launched import Controllers, shown, standing
 from tests.blackbox.ctl.scripted import Home, interrupted_when
 from tests.blackbox.ctl.starting import (
@@ -233,6 +233,21 @@ class TestWaits:
         read = [line.split()[4] for line in err.splitlines() if line.startswith("  read the")]
         assert named == read
 
+    def test_with_fail_fast_no_longer_than_the_first_failure(
+        self, there: Home, fake: FakeKube, controllers: Controllers
+    ) -> None:
+        """The run goes on, and that is said."""
+        words = "timed out: no heartbeat for 120 s: cannot resolve first.team-a.svc"
+        failed = plugin("quota", status="failed", verdict="failed")
+        why = {"quota/global": {"message": words}}
+        controllers.annotations = shown("failed", failed, plugin("slow"), final=False, why=why)
+        code, out, err = start(there, "--wait", "--fail-fast")
+
+        assert 1 == code, err
+        assert words in out
+        assert "  wait for it           status-ctl wait run/first" in err.splitlines()
+        assert (2, "") == start(there, "--fail-fast")[:2]
+
     def test_no_longer_than_the_timeout(
         self, there: Home, fake: FakeKube, controllers: Controllers
     ) -> None:
@@ -255,6 +270,58 @@ class TestWaits:
         assert b"the run continues\n" in err
         assert b"status-ctl delete first" in err
         assert "Job/first" in standing(fake, "first")
+
+
+SAID = "status-ctl: run {0} in namespace status-reporter-{0}: the newest that you started"
+
+
+class TestFoundWithoutItsName:
+    """The newest that this user has started, where the namespace has none."""
+
+    @pytest.fixture(autouse=True)
+    def _started(self, there: Home, fake: FakeKube, controllers: Controllers) -> None:
+        """Two, each in a namespace of its own."""
+        controllers.annotations = shown("running", plugin("quota"), final=False)
+        for name in ("first", "second"):
+            code, _, err = there.run("run", "-f", "quota.yaml", "--name", name)
+            assert 0 == code, err
+
+    def test_the_newest_that_there_still_is(self, there: Home, fake: FakeKube) -> None:
+        """Which it is, is said; a run that somebody else has started by that name is not it."""
+        assert SAID.format("second") == there.run("retrieve")[2].splitlines()[0]
+        other = {"status-reporter.io/creation": "somebody else's"}
+        fake.store.update(
+            "ConfigMap",
+            "status-reporter-second",
+            "second",
+            lambda plan: plan | {"metadata": plan["metadata"] | {"annotations": other}},
+        )
+        assert SAID.format("first") == there.run("results")[2].splitlines()[0]
+
+    @pytest.mark.parametrize("kind", ["Pod", "StatefulSet", "Job"])
+    def test_what_is_in_the_namespace_comes_first(
+        self, there: Home, fake: FakeKube, kind: str
+    ) -> None:
+        """It was deployed there for those who work there; its Pod may be about to move."""
+        if kind == "Pod":
+            add_aggregator(fake, "running", plugin("e2e"))
+        else:
+            labels = {"app.kubernetes.io/name": "status-aggregator"}
+            made = {"metadata": {"name": "a", "namespace": "default", "labels": labels}}
+            pod = {"metadata": {"labels": {}}}
+            fake.store.create(kind, made | {"spec": {"template": pod}})
+        code, _, err = there.run("retrieve")
+        assert (4, False) == (code, "that you started" in err), err
+
+    @pytest.mark.parametrize("command", ["status", "wait --timeout 1s"])
+    def test_others_have_to_name_one(self, there: Home, command: str) -> None:
+        """They are told which there are."""
+        code, _, err = there.run(*command.split())
+        elsewhere = "status-reporter-first/first, status-reporter-second/second"
+        told = f"; in other namespaces: {elsewhere}; use -n NAMESPACE or -A"
+        assert 0 != code
+        assert f"no aggregator found in namespace 'default'{told}" in err
+        assert "that you started" not in err
 
 
 def test_definitions_from_standard_input_are_read_like_files(there: Home) -> None:

@@ -347,3 +347,5 @@ def test_foreign_certificate_is_told_and_nothing_is_sent(scene: Scene) -> None:
         assert 0 == reporter.join()
         assert [] == aggregator.requests
     assert 1 == len(scene.said("Not delivered to the aggregator"))
+    (told,) = scene.said("Cannot reach the aggregator")
+    assert "certificate of another run" in told["error"]

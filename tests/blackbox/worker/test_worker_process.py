@@ -325,6 +325,40 @@ def test_an_aggregator_that_is_not_ours(results: Path) -> None:
         assert [] == scripted.requests
 
     assert "No result delivered" == process.said("No result delivered")[0]["message"]
+    (told,) = process.said("Cannot reach the aggregator")
+    assert "certificate of another run" in told["error"]
+
+
+def test_an_aggregator_without_an_address(scripted: Scripted, results: Path) -> None:
+    """The log says so long before there is a result."""
+    url = "https://aggregator.invalid:8080"
+    variables = environment(
+        scripted,
+        results,
+        AGGREGATOR_URL=url,
+        WORKER_HEARTBEAT_SECONDS="1",
+        WORKER_GRACE_SECONDS="3",
+    )
+    with worker(environ=variables) as process:
+        told = process.wait_log("Cannot reach the aggregator")
+        process.signal()
+        assert 1 == process.join()
+
+    assert told["error"].startswith("cannot resolve aggregator.invalid: ")
+
+
+def test_an_aggregator_that_is_still_starting(results: Path) -> None:
+    """Its absence is over when it comes."""
+    with Scripted(listening=False) as scripted:
+        variables = environment(scripted, results, WORKER_HEARTBEAT_SECONDS="1")
+        with worker(environ=variables) as process:
+            told = process.wait_log("Cannot reach the aggregator")
+            scripted.listen()
+            finish(results)
+            assert 0 == process.join()
+
+    assert "cannot connect to 127.0.0.1: Connection refused" == told["error"]
+    assert [] != process.said("Reached the aggregator")
 
 
 @pytest.mark.filterwarnings("ignore:Attribute's length")

@@ -155,7 +155,7 @@ def test_a_name_service_that_hangs_is_inside_the_time(monkeypatch: pytest.Monkey
     monkeypatch.setattr(socket, "getaddrinfo", hang)
     begun = time.monotonic()
     for _ in range(3):
-        with pytest.raises(TimeoutError, match="no DNS response for slow"):
+        with pytest.raises(socket.gaierror, match="no DNS response"):
             dial("slow", 443, lasting(0.1))
     assert time.monotonic() - begun < SOON
     assert [("slow", 443)] == questions

@@ -11,17 +11,18 @@ from contextlib import contextmanager
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from reporter.errors import Forbidden, Unavailable
-from reporter.kube.api import SILENCE, Page
+from reporter.errors import Forbidden, KubeError, Unavailable
+from reporter.kube.api import SILENCE, KubeApi, Page
 from reporter.launch import launcher as launching
 from reporter.launch.logs import Logs
 from reporter.launch.mirror import Kind, Mirror
+from reporter.launch.obstacles import AGAIN, Obstacles
 from reporter.launch.requests import AT_ONCE, CREATIONS, Kube, Requests, Secrets
-from reporter.launch.seen import read_job
+from reporter.launch.seen import SeenPod, read_job
 from reporter.launch.world import LaunchedRun
 from reporter.pki.issuing import Pair
 from reporter.run.clock import RunClock
@@ -296,6 +297,110 @@ async def test_what_was_answered_during_a_decision_is_not_made_again() -> None:
             requests.create(CHECK)
             await requests.settle(HANG)
         assert ["Secret", "Job"] == api.made
+
+
+class Logging:
+    """The API, which has the logs of Pods; `asked` are the requests for them."""
+
+    def __init__(self, log: bytes | KubeError) -> None:
+        self.log, self.asked = log, list[str]()
+        self.go, self.at_work, self.most = threading.Event(), 0, 0
+        self.go.set()
+
+    def read_log(
+        self, namespace: str, pod: str, container: str, query: Any, **limits: Any
+    ) -> Iterator[bytes]:
+        self.asked.append(f"{namespace}/{pod}/{container}")
+        self.at_work += 1
+        self.most = max(self.most, self.at_work)
+        self.go.wait(HANG)
+        self.at_work -= 1
+        if isinstance(self.log, KubeError):
+            raise self.log
+        assert limits["most"] < 2**20
+        yield from (self.log[:10], self.log[10:])
+
+
+class Reads(Obstacles):
+    """What looks into logs, and waits until that is done."""
+
+    def __init__(self, api: Logging) -> None:
+        self.done, self.clock = asyncio.Event(), 0.0
+        super().__init__(cast("KubeApi", api), "default", self.done.set)
+
+    async def after(self, later: float, *keys: Key) -> dict[Key, str]:
+        self.clock += later
+        self.done.clear()
+        self.look({key: replace(WORKER, name=f"{key.plugin}-x") for key in keys}, self.clock)
+        await asyncio.wait_for(self.done.wait(), HANG)
+        return self.known
+
+
+WORKER = SeenPod("check-x", uid="p", uploader="status-worker")
+
+
+@on_loop
+async def test_the_log_of_a_pod_that_is_cut_off() -> None:
+    """It is looked at again soon, and what cannot be read changes nothing."""
+    api = Logging(b'{"message": "Cannot reach the aggregator", "error": "cannot resolve r1"}\n')
+    reads = Reads(api)
+    assert {CHECK: "cannot resolve r1"} == await reads.after(0.0, CHECK)
+    reads.look({CHECK: WORKER}, AGAIN / 2)
+    api.log = Unavailable("the kubelet is away")
+    assert {CHECK: "cannot resolve r1"} == await reads.after(AGAIN, CHECK)
+    api.log = b'{"message": "Reached the aggregator"}\n'
+    assert {CHECK: ""} == await reads.after(AGAIN, CHECK)
+    assert ["default/check-x/status-worker"] * 3 == api.asked
+    reads.stop()
+
+
+@on_loop
+async def test_many_pods_that_are_cut_off() -> None:
+    """Few logs are read at a time, and each before one of them again."""
+    api, keys = Logging(b""), [Key(f"p{number}", "global") for number in range(5)]
+    reads = Reads(api)
+    api.go.clear()
+    reads.look(dict.fromkeys(keys, WORKER), 0.0)
+    async with asyncio.timeout(HANG):
+        while len(api.asked) < 2:
+            await asyncio.sleep(0.01)
+    reads.look(dict.fromkeys(keys, WORKER), 0.0)
+    api.go.set()
+    for _ in range(20):
+        await reads.after(AGAIN / 2, *keys)
+    assert 2 == api.most
+    first = api.asked[:2], {each.split("/")[1] for each in api.asked[2:5]}
+    assert (["default/check-x/status-worker"] * 2, {"p2-x", "p3-x", "p4-x"}) == first
+    reads.stop()
+
+
+def cut_off(one: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The log of its only Pod says so, and is looked at without delay."""
+    monkeypatch.setattr("reporter.launch.decide.HEARD", 0.0)
+    one.passes = lambda key: False
+    line = '{"message": "Cannot reach the aggregator", "error": "cannot resolve r1"}\n'
+    log = ("default", f"{CHECK_JOB}-x7k2p", "status-worker")
+    one.fake.store.logs[log] = line.encode()
+
+
+def trouble_of_its_pod(one: World) -> str:
+    pod = one.store.snapshot().pods.get(CHECK)
+    return pod.reason if pod else ""
+
+
+@on_loop
+async def test_a_worker_that_is_cut_off_and_then_is_not(
+    one: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its fault is shown while it lasts, and costs it nothing."""
+    cut_off(one, monkeypatch)
+    async with one.begun():
+        await one.until(lambda: trouble_of_its_pod(one) == "AggregatorUnreachable")
+        one.store.record_heartbeat(CHECK, time.monotonic(), beat=True)
+        await one.until(lambda: trouble_of_its_pod(one) == "")
+        await one.upload(CHECK)
+        await one.until(lambda: one.launcher.through)
+    assert State.COMPLETE is one.entry(CHECK).state
 
 
 @on_loop

@@ -5,10 +5,13 @@ import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from unittest.mock import Mock
 
 import pytest
 
-from reporter.link import NoAnswer, ResultSource, TimeLimits
+from reporter.link import NoAnswer, ResultSource, TimeLimits, TrustError
+from reporter.link.connection import Connection
+from tests.aggregators.identities import Authority
 from tests.aggregators.scripted import BEAT
 from tests.integration.link.scripted import Scripted
 from tests.scripted_server import Cut, HangUp, Hold, Say, Silence
@@ -53,6 +56,52 @@ def test_ids_count_up_in_one_epoch(connect):
         ids = [request.headers["progress-id"].split("/") for request in server.requests]
     assert ["1", "2", "1"] == [seq for _, seq in ids]
     assert ids[0][0] == ids[1][0] != ids[2][0]
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("https://aggregator.invalid:8080", "cannot resolve aggregator.invalid: "),
+        ("https://127.0.0.1:1", "cannot connect to 127.0.0.1: Connection refused"),
+        ("", "the aggregator's certificate is not trusted: certificate of another run ("),
+    ],
+    ids=["no address", "nobody listens", "another run's"],
+)
+def test_the_step_that_fails_is_said_once(connect, events, url, words):
+    """However often it is tried; and no request was made."""
+    with Scripted(server=Authority().server()) as server:
+        client = connect(server.config(aggregator_url=url or server.url))
+        for _ in range(2):
+            with pytest.raises((NoAnswer, TrustError)):
+                client.heartbeat()
+        assert [] == server.requests
+    ((event, facts),) = events
+    assert ("unreachable", True) == (event, facts["error"].startswith(words))
+
+
+def test_the_step_that_fails_last_is_said_last(connect, events, monkeypatch):
+    """A name that is known for a moment does not hide that it is not."""
+    steps = ["cannot resolve a", "timed out", "cannot resolve a"]
+    with Scripted() as server:
+        client = connect(server.config())
+        for text in steps:
+            monkeypatch.setattr(Connection, "exchange", Mock(side_effect=NoAnswer(text)))
+            with pytest.raises(NoAnswer):
+                client.heartbeat()
+    assert steps == [facts["error"] for _, facts in events]
+
+
+def test_it_is_over_once_the_aggregator_has_answered(connect, events):
+    """A later fault is told by what it keeps up."""
+    with Scripted(listening=False) as server:
+        client = connect(server.config())
+        with pytest.raises(NoAnswer):
+            client.heartbeat()
+        server.listen()
+        client.heartbeat()
+    with pytest.raises(NoAnswer):
+        client.heartbeat()
+    assert ["unreachable", "reached"] == [event for event, _ in events]
 
 
 def test_heartbeat_tells_what_the_aggregator_can(connect):

@@ -152,7 +152,7 @@ def test_duplicate_of_another_result_is_told(connect, events, held, told):
         delivery = connect(server.config(), limits=HASTY).put_result(RESULT)
     assert (Outcome.DUPLICATE, True, 2) == (delivery.outcome, delivery.delivered, delivery.attempts)
     assert held == delivery.held
-    assert told == [event for event in events if event[0] != "retry"]
+    assert told == [event for event in events if event[0] == "another_result_held"]
 
 
 def test_stop_ends_a_wait_and_leaves_the_grace_period(connect, fake_time):

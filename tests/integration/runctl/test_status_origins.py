@@ -345,7 +345,7 @@ class TestCluster:
     @pytest.mark.parametrize(
         ("where", "words"),
         [
-            ((), "no aggregator found in namespace 'default'\n"),
+            ((), "no aggregator found in namespace 'default'; use -n NAMESPACE or -A\n"),
             (("-n", "other"), "has no annotation sonobuoy.hept.io/status (no status)\n"),
             (("--context", "nowhere"), "(unreachable)\n"),
         ],

@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from reporter.common import log
+from reporter.jobs.reporter_log import unreached
 
 
 @pytest.fixture(autouse=True)
@@ -371,3 +372,12 @@ def test_events_can_be_captured_as_dicts(written):
     ]
     assert expected == events
     assert ["After"] == [json.loads(line)["message"] for line in lines()]
+
+
+def test_the_launcher_understands_what_a_worker_says_of_its_way(written):
+    """It looks for the last word; the fields of the sidecar's link stand before."""
+    lines = written()
+    log.link_event("unreachable", {"error": "cannot resolve r"}, plugin="e2e", node="global")
+    assert "cannot resolve r" == unreached("\n".join(lines()))
+    log.link_event("reached", {})
+    assert "" == unreached("\n".join(lines()))

@@ -52,6 +52,14 @@ def test_the_newest_log_line_that_tells_the_refusal_is_evidence():
             set(),
         ),
         ([logged("Linked to an aggregator", "info", plugin="e2e")], set()),
+        ([logged("Cannot reach the aggregator", "warning", error="refused")], {"link"}),
+        (
+            [
+                logged("Cannot reach the aggregator", "warning", error="refused"),
+                logged("Reached the aggregator", "info"),
+            ],
+            set(),
+        ),
         (["no JSON"], set()),
     ],
 )

@@ -110,13 +110,16 @@ def test_any_other_answer_is_said_and_ends_nothing(status: int) -> None:
 
 
 def test_no_answer_is_said_once_until_it_works_again() -> None:
-    """W20: an aggregator that is away for a night must not fill the log."""
+    """W20: an aggregator that is away for a night must not fill the log.
+
+    Before the first answer the client says why there is none.
+    """
     away = NoAnswer("refused")
     aggregator = Aggregator(away, away, away, Beat(200), away, away, Beat(200))
 
     told = beat(aggregator, Pauses(8))
 
-    assert ["heartbeat_unanswered"] * 2 == [event for event, _ in told]
+    assert ["heartbeat_unanswered"] == [event for event, _ in told]
     assert 8 == aggregator.beats
 
 
@@ -127,7 +130,7 @@ def test_new_trouble_is_said_too() -> None:
 
     told = beat(aggregator, Pauses(7))
 
-    assert [None, 503, 403, None, 403] == [facts.get("status") for _, facts in told]
+    assert [503, 403, None, 403] == [facts.get("status") for _, facts in told]
 
 
 def test_an_end_does_not_wait_for_the_next_beat() -> None:

@@ -15,6 +15,8 @@ from reporter.sidecar.metrics import Metrics
 from reporter.sidecar.settings import Settings
 from reporter.verdict.adapter_files import decode_progress, decode_result
 from reporter.verdict.rows import Row
+from tests.blackbox.cluster import printed_pages
+from tests.blackbox.cluster.printed_pages import NAMES, PAGES, commands
 
 ROOT = Path(__file__).parents[3]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -200,6 +202,42 @@ def test_the_go_example_writes_a_valid_result(tmp_path):
     subprocess.run(command, env=environ, check=True, timeout=110, cwd=tmp_path)
 
     assert decode_result(result.read_bytes()).success
+
+
+def test_every_block_of_commands_is_run_or_has_a_reason_not_to_be():
+    """Also one that is added; and no reason outlives its command."""
+    every = [block for name in NAMES for block in printed_pages.all_blocks(name)]
+    shells = [text for language, text in every if language not in printed_pages.NO_COMMANDS]
+    printing = {name: commands(name) for name in NAMES if commands(name)}
+    unknown = [
+        start
+        for name, page in PAGES.items()
+        for start in (*page.before, *page.codes, *page.left_out)
+        if start not in map(printed_pages.first_line, printing[name])
+    ]
+    known = printed_pages.PROGRAMS | printed_pages.SHOWN | printed_pages.OUTPUT
+
+    assert {*map(printed_pages.first_word, shells)} <= known | {printed_pages.PROMPT}
+    assert {language for language, _ in every} <= {
+        "",
+        *printed_pages.SHELLS,
+        *printed_pages.NO_COMMANDS,
+    }
+    assert [*PAGES] == [*printing]
+    assert [] == unknown
+
+
+@pytest.mark.parametrize(
+    ("page", "added"),
+    [
+        ("docs/plugins.md", "curl https://example.org/x"),
+        ("docs/reaper.md", "kubectl apply -k deploy/reaper/more"),
+        ("docs/helm.md", "helm upgrade other"),
+    ],
+)
+def test_a_reason_is_for_one_command(page, added):
+    """Not for every one that begins like it."""
+    assert printed_pages.for_command(PAGES[page].left_out, added) is None
 
 
 def test_the_kubectl_output_in_the_contract_has_all_six_fields():

@@ -378,6 +378,7 @@ def test_silence_is_a_timeout():
     entry = after(OPEN, silence(START + 200, 120.4))
     assert (State.TIMED_OUT, Cause.HEARTBEAT) == (entry.state, entry.record.cause)
     assert f"{TIMEOUT_TEXT}: no heartbeat for 120 s" == entry.record.text
+    assert silence(START, 120.4, "cannot resolve r").text.endswith("for 120 s: cannot resolve r")
 
 
 KEYS = (Key("p", "a"), Key("p", "b"), Key("p", "c"))

@@ -42,6 +42,7 @@ def test_what_stands_is_told_once_for_all_nodes() -> None:
         ("InitContainerFailed", "Pending", "waiting", True),
         ("Unschedulable", "Pending", "waiting", False),
         ("FailedCreate", "", "waiting", False),
+        ("AggregatorUnreachable", "Running", "running", True),
         ("NodeNotReady", "Running", "running", False),
         ("", "Pending", "running", False),
     ],

@@ -9,6 +9,7 @@ import pytest
 from reporter.run.entry import State
 from reporter.run.plan import Key, Plan, Plugin
 from reporter.run.record import Cause
+from reporter.run.state import LauncherState, PodState, Step
 from reporter.run.upload import UploadOutcome
 from tests.integration.aggregator.control.world import E2E, NODE1, World, play
 
@@ -63,6 +64,20 @@ class TestHeartbeats:
             await world.pass_time(3_000, step=5)
 
             assert (State.RUNNING, None) == world.state(NODE1)
+
+        play(story())
+
+    def test_worker_that_is_known_not_to_reach_us(self):
+        """What its log says is the cause, where the launcher has not given it up before."""
+        key = Key("ours", "global")
+        pod = PodState("p", "n", "Running", "AggregatorUnreachable", "cannot resolve r", 0.0, 0)
+
+        async def story():
+            world = await World(Plan("r", (Plugin("ours", heartbeats=True),), 3_600)).start()
+            world.store.show_launch({key: pod}, LauncherState(Step.WATCHING))
+            await world.pass_time(125)
+            text = world.shown(key)["error"]["text"]
+            assert text.endswith(": no heartbeat for 120 s: cannot resolve r")
 
         play(story())
 
