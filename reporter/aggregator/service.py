@@ -189,7 +189,7 @@ class Service:
             # The run neither waits for it nor ends with it.
             tasks.append(asyncio.create_task(annotator.run()))
         if context.settings.exit_when_finished:
-            finished = asyncio.create_task(self._finished(annotator))
+            finished = asyncio.create_task(self._finished(annotator, launcher))
             tasks.append(finished)
             lasting += (finished,)
         return lasting
@@ -242,10 +242,13 @@ class Service:
 
     # -- at work ---------------------------------------------------------------------------------
 
-    async def _finished(self, annotator: Annotator | None) -> None:
-        """Return when the run is over and everybody can see it; leave its verdict."""
+    async def _finished(self, annotator: Annotator | None, launcher: Launcher | None) -> None:
+        """Return when the run is over, its plugins are gone, and everybody can see it.
+
+        Leaves its verdict.
+        """
         store, clock = self._context.store, self._context.clock
-        while store.phase is not Phase.CLOSED:
+        while store.phase is not Phase.CLOSED or (launcher is not None and not launcher.through):
             await asyncio.sleep(_LOOK_EVERY)
         document = run_fields(store.snapshot(), now=self._context.wall())
         end = clock() + _ANNOTATED
@@ -355,6 +358,6 @@ def _launcher(context: Context, intake: Intake, authority: Authority) -> Launche
 
 async def _run_launcher(launcher: Launcher, control: Control, authority: Authority) -> None:
     await launcher.run()
-    control.changed.set()  # the run may close now
+    control.changed.set()  # it may have given up, and the run may close now
     await asyncio.to_thread(authority.forget_key)
     await asyncio.Event().wait()

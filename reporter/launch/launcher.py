@@ -21,8 +21,8 @@ from reporter.common.objects import View, text
 from reporter.common.retry import next_delay
 from reporter.errors import KubeError, NotFound
 from reporter.kube.api import KubeApi
-from reporter.launch.cleanup import STATE_LOST
-from reporter.launch.decide import LONGEST_END, decide, waiting_for_mounts
+from reporter.launch.cleanup import LONGEST_END, STATE_LOST
+from reporter.launch.decide import decide, waiting_for_mounts
 from reporter.launch.job import secret_names
 from reporter.launch.logs import LogCollection, Logs
 from reporter.launch.mirror import Mirrors
@@ -86,13 +86,13 @@ class Launcher:
         self._decided_at: float | None = None
         self._troubles: list[LauncherTrouble] = []
         self._log, self._seldom = log.get(), RateLimitedLog()
-        self.through = store.phase is not Phase.RUNNING
-        """Whether nothing of the plugins is left, so that the run may close."""
+        self.logs_taken = False
+        """Whether all logs are here that will come, so that the run may close."""
+        self.through = False
+        """Whether nothing of the plugins is left, or what is left was given up."""
 
     async def run(self) -> None:
         """Launch, watch and remove. A cancellation leaves everything as it is, for the next."""
-        if self.through:
-            return
         kube = Kube(self._api, self._namespace)
         unsubscribe = self._store.subscribe(self._changed.set)
         try:
@@ -239,7 +239,7 @@ class Launcher:
         for key in waiting_for_mounts(decision.pods, entries, now=now):
             requests.check_secret(key)  # if somebody has deleted it, the Pod would wait for ever
         requests.end_of_look()
-        stays = dict(decision.stays)
+        stays, self.logs_taken = dict(decision.stays), decision.logs_taken
         if decision.through:
             await requests.settle(_SETTLE)
             self.through = True
@@ -261,17 +261,19 @@ class Launcher:
         self._decided_at = now if self._decided_at is None else self._decided_at
         if not at_once and now < self._decided_at + LONGEST_END:
             return False
-        self.through = True
+        self.logs_taken = self.through = True
         self._log.warning("Objects of the run may remain: the API server does not show them")
         self._publish({}, {})
         return True
 
     def _world(self, mirrors: Mirrors, requests: Requests) -> World:
+        # What is not taken by the end of the run comes too late for its tarball.
+        closed = self._store.phase is not Phase.RUNNING
         return World(
             dict(mirrors.jobs.seen),
             newest_pods(mirrors.pods.seen.values()),
             newest_refusals(mirrors.events.seen.values()),
-            frozenset(self._logs.tried),
+            frozenset(self._plan.keys if closed else self._logs.tried),
             frozenset(requests.secrets.kept),
             dict(requests.denied),
             mirrors.unseen_since,

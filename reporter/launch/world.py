@@ -67,8 +67,9 @@ class Memory:
 
     `uids` are those of the Jobs that this run has made, as they were last seen.
     `first_look` and `last_look` are this process's, `next_look` when it has to look again.
-    `away_since` is when the API went away, `outages` the times in which nothing was seen, and
-    `ending_since` when all entries were decided.
+    `away_since` is when the API went away, `outages` the times in which nothing was seen,
+    `ending_since` when all entries were decided, and `removing_since` when after that nothing was
+    left for which a Job had to stay.
     """
 
     tracks: Mapping[Key, Track] = field(default_factory=dict)
@@ -79,6 +80,7 @@ class Memory:
     away_since: float | None = None
     outages: tuple[tuple[float, float], ...] = ()
     ending_since: float | None = None
+    removing_since: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +104,7 @@ class Present:
 class Findings:
     """What was found: `left` says of what is to go why it is still there, by kind and name.
 
+    `held` says that some of it has to stay for now, `logs_missing` that it is for logs.
     `dues` are the moments at which time alone changes something. The rest is as in `Decision`.
     """
 
@@ -113,6 +116,8 @@ class Findings:
     delete: list[str] = field(default_factory=list)
     delete_secrets: list[str] = field(default_factory=list)
     left: dict[str, str] = field(default_factory=dict)
+    held: bool = False
+    logs_missing: bool = False
     dues: list[float] = field(default_factory=list)
 
 
@@ -125,8 +130,9 @@ class Decision:
     `begin` takes three looks: the first marks the run's ConfigMap, the next stores that launching
     has begun, the third creates. `start` tells when a plugin's container began. `delete`
     are names of Jobs, `delete_secrets` of Secrets. `pods` is what each Pod does. `next_look`: when
-    time alone changes something. `through`: nothing of the plugins is left but `stays`, with the
-    reasons by kind and name.
+    time alone changes something. `logs_taken`: all entries are decided, and no more logs of theirs
+    will come. `through`: nothing of the plugins is left but `stays`, with the reasons by kind and
+    name.
     """
 
     memory: Memory
@@ -140,5 +146,6 @@ class Decision:
     delete_secrets: tuple[str, ...] = ()
     pods: Mapping[Key, PodState] = field(default_factory=dict)
     next_look: float | None = None
+    logs_taken: bool = False
     through: bool = False
     stays: Mapping[str, str] = field(default_factory=dict)

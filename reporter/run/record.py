@@ -22,6 +22,7 @@ class Cause(StrEnum):
     LOST = "lost"
     DEADLINE = "deadline"
     HEARTBEAT = "heartbeat"
+    STOPPED = "stopped"  # somebody wanted no more of it
 
 
 TIMEOUTS: Final = frozenset({Cause.DEADLINE, Cause.HEARTBEAT})
@@ -101,6 +102,12 @@ class Failure:
     reason: str = ""
     document: str = ""
     verdict: str = ""
+
+
+def stopped(at: float) -> Failure:
+    """Return the failure of an entry that somebody has stopped before its result was here."""
+    text = "stopped on request before its result arrived"
+    return Failure("final", at, text, Cause.STOPPED, "Stopped")
 
 
 def record_of(failure: Failure) -> Record:

@@ -275,26 +275,21 @@ UPLOADING: Final = "uploading the results"
 
 
 def ending(document: Document) -> str:
-    """Say what is done between the last decision and the end; else, or if it is not told, nothing.
+    """Say what is done after the last decision; nothing where nothing is, or it is not told.
 
     The annotations do not tell of the launcher.
     """
-    counted = counts(document)
-    if over(document) or counted["decided"] < counted["entries"]:
+    counted, step = counts(document), text(section(document, "launcher"), "step")
+    if over(document):
+        return REMOVING if step == Step.REMOVING else ""
+    if counted["decided"] < counted["entries"]:
         return ""
     if text(section(document, "upload"), "state") == UploadState.UPLOADING:
         return UPLOADING
     if "launcher" not in document or section(document, "tar-info"):
         return ""
-    match text(section(document, "launcher"), "step"):
-        case Step.REMOVING:
-            return REMOVING
-        case Step.DONE:
-            return FINISHING
-        case "" if text(document, "status") == Status.POST_PROCESSING:
-            return FINISHING
-        case _:
-            return ""
+    packing = not step and text(document, "status") == Status.POST_PROCESSING
+    return FINISHING if packing or step in {Step.REMOVING, Step.DONE} else ""
 
 
 def own_words(document: Document) -> list[str]:

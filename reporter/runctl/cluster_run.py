@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from reporter.kube.port_forward import PortForward
 
 NO_POD: Final = "its aggregator has no Pod"
-_NO_RESULTS: Final = """\
-results are not available: {why}
-Request permission to create port-forwards (pods/portforward: create, get), or specify the status
-listener with --url or --connection"""
+_UNREACHABLE: Final = """\
+the aggregator cannot be reached: {why}
+Request permission to create port-forwards (pods/portforward: create, get). Results can also be read
+from the status listener, with --url or --connection"""
 _ONLY_PODS: Final = (
     "; a run without a Pod is found only with the right to list configmaps in all namespaces: {}"
 )
@@ -97,9 +97,25 @@ class ByCluster:
     def server(self) -> StatusServer:
         """The status listener, once a look has reached it. Raises CannotTell."""
         if self._http is None:
-            why = self._refused or "the aggregator does not answer"
-            raise CannotTell(_NO_RESULTS.format(why=why))
+            why = self._refused or "it does not answer"
+            raise CannotTell(_UNREACHABLE.format(why=why))
         return self._http.server
+
+    def forward(self, timeout: float = ANSWER) -> "tuple[str, PortForward]":
+        """Return the scheme of the status listener, and a new connection to it.
+
+        Raises CannotTell.
+        """
+        reading = self._read(timeout)
+        found = reading.pod or {}
+        scheme, port = _status_port(found)
+        if port is None or reading.outcome is ReadOutcome.POD_NOT_RUNNING:
+            raise CannotTell(of_reading(reading).detail or "it has no status listener")
+        pod = View(found)
+        try:
+            return scheme, self._api.port_forward(pod.namespace, pod.name, port, timeout=timeout)
+        except KubeError as error:
+            raise CannotTell(_UNREACHABLE.format(why=words(error))) from None
 
     def exists(self, timeout: float) -> bool:
         """Say whether the API server shows us such a run, if only its plan: its Pod may move.

@@ -118,12 +118,17 @@ def test_what_the_launcher_shows(browser):
         browser.until(f"!{row(E2E)}.textContent.includes('ErrImagePull')")
         launched.receive(E2E)
         ends = []
-        for step, doing in ((Step.REMOVING, "removing"), (Step.DONE, "finishing")):
-            launched.launch(step, stays={"Job r1": "it is being deleted"})
+        launched.launch(Step.REMOVING)
+        over = Phase.POST_PROCESSING, Phase.CLOSED
+        for phases, doing in (((), "finishing"), (over, "removing")):
+            for phase in phases:
+                launched.call(launched.store.advance_run(phase))
             browser.until(
                 "document.querySelector('#hero-sub').textContent.includes(arguments[0])", doing
             )
             ends.append(browser.text("#hero-sub"))
+        launched.launch(Step.DONE, stays={"Job r1": "it is being deleted"})
+        browser.until("document.querySelector('#run-error').textContent.includes('Job r1')")
         stays = browser.text("#run-error")
 
     assert "Pending: ErrImagePull: not found" == waits
@@ -132,7 +137,7 @@ def test_what_the_launcher_shows(browser):
     assert "e2e skips node win1: not Linux" == first
     assert held_up.endswith(": watching Jobs: 403 · e2e skips node win1: not Linux")
     received = "1 of 1 result received"
-    assert [f"{received} · removing the plugins", f"{received} · finishing"] == ends
+    assert [f"{received} · finishing", f"{received} · removing the plugins"] == ends
     assert "Job r1 could not be removed: it is being deleted · " in stays
     assert [] == browser.complaints()
 

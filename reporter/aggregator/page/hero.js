@@ -13,15 +13,13 @@ export function headline({ status, counts, final }) {
   return { word, kind: status };
 }
 
-const ENDS = { removing: "removing the plugins", done: "finishing" };
-
-/** What is done between the last decision and the end of the run. */
+/** What is done after the last decision. */
 function ending({ status, counts, final, launcher, upload, "tar-info": tar }) {
-  if (final || counts.decided < counts.entries) return "";
+  if (final) return launcher?.step === "removing" ? "removing the plugins" : "";
+  if (counts.decided < counts.entries) return "";
   if (upload?.state === "uploading") return "uploading the results";
-  if (tar) return "";
-  if (launcher) return ENDS[launcher.step] ?? "";
-  return status === "post-processing" ? ENDS.done : "";
+  const packing = launcher ? ["removing", "done"].includes(launcher.step) : status === "post-processing";
+  return packing && !tar ? "finishing" : "";
 }
 
 /** What is said below the headline; until all entries are there, only what the run itself says. */

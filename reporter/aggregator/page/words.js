@@ -8,7 +8,7 @@ export const WORDS = {
 export const CAUSES = {
   upload_failed: "Upload failed", worker_error: "Worker reported an error",
   start_failed: "Could not start", pod_failed: "Pod failed", lost: "Result lost",
-  deadline: "Timed out", heartbeat: "No heartbeat", "": "Failed",
+  deadline: "Timed out", heartbeat: "No heartbeat", stopped: "Stopped", "": "Failed",
 };
 export const UPLOADS = {
   waiting: "will be uploaded to", uploading: "uploading to", uploaded: "uploaded to",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from reporter.run.spec import encode_launch
 from tests.blackbox.aggregator.process import site
-from tests.fakekube import FakeKube
+from tests.fakekube import Answer, FakeKube
 from tests.plugin_launches import definition, options_of
 
 
@@ -28,3 +28,30 @@ def test_a_run_that_was_launched_stays_when_it_is_over(tmp_path: Path) -> None:
         ).ready()
         running.wait_status(lambda found: found["final"])
         assert (4, "") == running.end(signal.SIGTERM)
+
+
+def test_a_run_that_ends_with_its_job_removes_its_plugins_before(tmp_path: Path) -> None:
+    """Its verdict is there, but nobody else would remove what is left of them."""
+    launch = options_of(definition("restricted adapter")).launch
+    (plugin,) = launch.definitions
+    with site(tmp_path) as here, FakeKube(role="admin") as fake:
+        here.write_plan({"run": "ends", "plugins": [{"name": plugin.name}]})
+        (here.folder / "launch.json").write_text(encode_launch(launch))
+        fake.store.create("ConfigMap", {"metadata": {"name": "ends"}})
+        fake.fail(Answer(422), method="POST", path="/jobs", times=None)
+        fake.fail(Answer(500), method="DELETE", path="/secrets", times=None)
+        running = here.start(
+            POD_NAMESPACE="default",
+            LAUNCH="launch.json",
+            EXPORT_CERTS="",
+            EXIT_WHEN_FINISHED="true",
+            SERVER=fake.server,
+            CA_FILE=fake.ca_file,
+            TOKEN_FILE=fake.token_file,
+        ).ready()
+        found = running.wait_status(lambda found: found["final"])
+        assert ("failed", "removing") == (found["status"], found["launcher"]["step"])
+        assert running.process.poll() is None
+        fake.clear_faults()
+        assert 1 == running.process.wait(60)
+    assert [] == fake.store.find("Secret", "default")

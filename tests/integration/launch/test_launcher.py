@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import threading
 import time
 from datetime import UTC, datetime, timedelta
@@ -12,12 +13,12 @@ from typing import Any
 import pytest
 
 from reporter.errors import Unavailable
-from reporter.launch import cleanup, decide, launcher
+from reporter.launch import cleanup, launcher
 from reporter.pki.issuing import CertificateError
 from reporter.run.entry import State
 from reporter.run.names import annotations, entry_name
 from reporter.run.record import Cause, Failure
-from reporter.run.state import LauncherTrouble, Step
+from reporter.run.state import LauncherTrouble, Phase, Step
 from tests.fakekube import Answer, FakeKube, Rule
 from tests.fakekube.store import stamp
 from tests.integration.launch.cluster import ends, runs, unscheduled, waits
@@ -122,7 +123,7 @@ async def test_an_upload_begins_at_the_last_look_of_a_run(
     one: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its Job goes all the same: once the run is over, nothing would ever delete it."""
-    monkeypatch.setattr(decide, "END", 0.0)
+    monkeypatch.setattr(cleanup, "REMOVAL", -60.0)  # nobody waits for the grace period
     monkeypatch.setattr(cleanup, "LOGS", 0.0)
     monkeypatch.setattr(one, "close", lambda key: False)
     one.passes = lambda key: False
@@ -131,6 +132,22 @@ async def test_an_upload_begins_at_the_last_look_of_a_run(
         await one.store.mark_failed(CHECK, Failure("final", time.time(), "so", Cause.POD_FAILED))
         await one.until(lambda: one.launcher.through)
     assert [] == one.names("Job")
+
+
+@on_loop
+async def test_the_removal_goes_on_when_the_run_is_over(one: World) -> None:
+    """The verdict has not waited for it. The next process takes it up, and takes no more logs."""
+    one.fake.fail(Answer(500), method="DELETE", path="/jobs", times=None)
+    async with one.begun():
+        await one.until(lambda: one.launcher.logs_taken)
+        await one.store.advance_run(Phase.POST_PROCESSING)
+        await one.store.advance_run(Phase.CLOSED)
+        assert not one.launcher.through
+    shutil.rmtree(one.folder / "podlogs")
+    one.fake.clear_faults()
+    async with one.begun():
+        await one.until(lambda: one.launcher.through)
+    assert ([], False) == (left(one), (one.folder / "podlogs").exists())
 
 
 @on_loop

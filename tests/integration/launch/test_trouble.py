@@ -429,7 +429,7 @@ async def test_the_trouble_with_a_secret_ends_with_the_need_for_it(
 @on_loop
 async def test_a_secret_that_stays_is_named(one: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """It holds a key: who looks at the end of the run learns that it is still there, and why."""
-    monkeypatch.setattr("reporter.launch.decide.END", 1.0)
+    monkeypatch.setattr("reporter.launch.cleanup.REMOVAL", -59.0)
     monkeypatch.setattr(launching, "_SETTLE", 0.0)
     one.fake.fail(Answer(500), method="DELETE", path="/secrets", times=None)
     async with one.begun():

@@ -448,8 +448,8 @@ def test_what_the_aggregator_says_of_itself():
         (run("watching", "running", ("complete", "running")), ""),
         (run("launching", "failed", ("failed", "running")), ""),
         (run("watching"), ""),  # the launcher has not looked yet
-        (run("removing"), REMOVING),
-        (run("removing", "failed", ("complete", "failed")), REMOVING),
+        (run("removing"), FINISHING),
+        (run("removing", "failed", ("complete", "failed")), FINISHING),
         (run("done"), FINISHING),
         (run("done", "failed", ("complete", "timed_out")), FINISHING),
         (run("of the future"), ""),
@@ -459,6 +459,7 @@ def test_what_the_aggregator_says_of_itself():
         (run("done", upload={"state": "uploading"}), UPLOADING),
         (run(upload={"state": "uploading"}), UPLOADING),
         (run("done", upload={"state": "uploaded"}, **{"tar-info": {"name": "x"}}), ""),
+        (run("removing", "complete", final=True), REMOVING),  # it waits for no removal
         (run("done", "complete", final=True), ""),
         (run("done", "complete", final=True, upload={"state": "uploading"}), ""),
     ],
