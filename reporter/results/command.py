@@ -4,7 +4,7 @@ import argparse
 import io
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
@@ -18,14 +18,22 @@ from reporter.cli.table import table, terminal_columns
 from reporter.collect.snapshot.rights import PLUGIN
 from reporter.common.text import clean
 from reporter.results.items import BAD
-from reporter.results.run_results import PluginResults, Results, Test, read_results
+from reporter.results.run_results import (
+    PluginResults,
+    Results,
+    Test,
+    read_results,
+    single_results,
+)
 from reporter.run.results import SKIPPED
+from reporter.run.view import Row
 from reporter.runctl import archive
+from reporter.runctl.server import StatusServer
 
 DESCRIPTION = """\
 Shows the test results of a run: a line for each plugin, then each test that did not pass, with
 its text. FILE is a tarball of a run (also of Sonobuoy) or an unpacked one; without FILE, the
-results of the run are downloaded.
+results of the run are downloaded, while it goes on those that have arrived (`partial`).
 
 exit codes:
   0    all tests passed
@@ -59,7 +67,11 @@ def run(options: argparse.Namespace) -> int:
     """Read, show, and return the exit code."""
     if options.mode == "dump" and (options.failed or options.node or options.output != "table"):
         options.error("--mode dump cannot be used with --failed, --node or --output")
-    found = archive.read(options, lambda path: _read(path, options))
+    found = archive.read(
+        options,
+        lambda path: _read(path, options),
+        lambda server, entries: _read_entries(server, entries, options),
+    )
     if found is None:
         return FAILED
     for problem in found.problems:
@@ -100,6 +112,23 @@ def _read(path: Path, options: argparse.Namespace) -> Results:
     return found
 
 
+def _read_entries(
+    server: StatusServer, entries: Sequence[Row], options: argparse.Namespace
+) -> Results | None:
+    if options.mode == "dump":
+        return None  # the plugins' files are made at the end of the run
+    every = options.mode == "detailed" or options.output == "junit"
+    wanted = [
+        row
+        for row in entries
+        if options.plugin in ("", row.plugin) and options.node in ("", row.node)
+    ]
+    found = single_results(server, wanted)
+    if found is not None and every and not options.failed:
+        tell("tests that passed are listed when the run is over")
+    return found
+
+
 def _show(found: Results, options: argparse.Namespace) -> None:
     if options.mode == "dump":
         for plugin in found.plugins:
@@ -110,7 +139,7 @@ def _show(found: Results, options: argparse.Namespace) -> None:
     elif options.output != "table":
         plugins = [_document(plugin) for plugin in found.plugins]
         document = {"api_version": "v1", "kind": "Results", "plugins": plugins}
-        show.put_data(options.output, document)
+        show.put_data(options.output, document | archive.marked(options))
     elif options.mode == "detailed":
         for plugin in found.plugins:
             show.put(_one_line(test) for test in plugin.tests)

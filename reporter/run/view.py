@@ -6,14 +6,14 @@ Tolerant: the document may come from a newer aggregator, or be made from the ann
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from math import isfinite
 from typing import Any, Final
 
 from reporter.common.objects import items, number, section, text
 from reporter.run.plan import GLOBAL
-from reporter.run.results import NOT_PASSED, ResultStatus
+from reporter.run.results import NOT_PASSED, SKIPPED, ResultStatus
 from reporter.run.state import Status, Step
 from reporter.run.tar_upload import UploadState
 
@@ -60,9 +60,9 @@ class Look:
 class Row:
     """One entry, ready to be shown.
 
-    `heard` is the age of the last heartbeat in seconds, while one is expected. `share` is the
-    progress from 0 to 1 where both numbers are known. `held_up` is why its Pod does not run, `pod`
-    the same in the cluster's words.
+    `tests` are its tests by status. `heard` is the age of the last heartbeat in seconds, while one
+    is expected. `share` is the progress from 0 to 1 where both numbers are known. `held_up` is why
+    its Pod does not run, `pod` the same in the cluster's words.
     """
 
     key: str
@@ -70,6 +70,7 @@ class Row:
     node: str
     status: str
     result: str
+    tests: Mapping[str, int] = field(hash=False)
     progress: str
     share: float | None
     heard: int | None
@@ -90,6 +91,15 @@ class Row:
     def bad(self) -> bool:
         """Whether its results are missing."""
         return self.status in BAD
+
+    @property
+    def passed_of(self) -> str:
+        """How many of its tests have passed, where there are several.
+
+        What was skipped is no test that could have.
+        """
+        whole = sum(self.tests.values()) - self.tests.get(SKIPPED, 0)
+        return f"{self.tests.get(ResultStatus.PASSED, 0)} of {whole} passed" if whole > 1 else ""
 
     @property
     def passed(self) -> bool:
@@ -134,6 +144,7 @@ def rows(document: Document) -> Iterator[Row]:
             node=node,
             status=status,
             result=text(entry, "result_status"),
+            tests=_tests(section(entry, "result_counts")),
             progress=_counted(completed, total, _failures(progress)),
             share=_share(completed, total),
             heard=None if status in DECIDED else number(entry, "last-heartbeat"),
@@ -244,6 +255,11 @@ def _counted(completed: int | None, total: int | None, failures: int) -> str:
     of = "" if total is None else f"/{total}"
     bad = f" ({failures} failed)" if failures else ""
     return f"{completed or 0}{of}{bad}"
+
+
+def _tests(told: Mapping[str, Any]) -> dict[str, int]:
+    found = {str(word): number(told, word) or 0 for word in told}
+    return {word: many for word, many in found.items() if many > 0}
 
 
 def _share(completed: int | None, total: int | None) -> float | None:

@@ -1,0 +1,136 @@
+"""`status-ctl results` and `facts` of a run that goes on, from a real aggregator."""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.aggregators.served import Aggregator
+from tests.blackbox.ctl.scripted import Home, Scripted, entry, run_status
+from tests.integration.results.test_facts_command import facts
+from tests.scripted_server import Say
+
+PLUGINS = [
+    {"name": "unit", "nodes": ["node1", "node2", "node3"], "result_format": "junit"},
+    {"name": "host-facts", "nodes": ["node1", "node2"]},
+    {"name": "logs"},
+]
+SUITE = """<testsuite name="disks"><testcase name="opens"/>
+<testcase name="waits"><skipped/></testcase>{}</testsuite>"""
+CLOSES = '<testcase name="closes"><failure>is open</failure></testcase>'
+
+
+@pytest.fixture
+def aggregator(tmp_path: Path) -> Iterator[Aggregator]:
+    document = {"run": "nightly", "plugins": PLUGINS}
+    with Aggregator(tmp_path / "run", document, "--status-scope", "local") as running:
+        yield running
+
+
+def local(aggregator: Aggregator) -> tuple[str, str]:
+    return "--url", f"http://127.0.0.1:{aggregator.status_port}"
+
+
+def archive(**files: bytes) -> bytes:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as tar:
+        for name, data in files.items():
+            info = tarfile.TarInfo(f"host/{name}.json")
+            info.size = len(data)
+            tar.addfile(info, io.BytesIO(data))
+    return packed.getvalue()
+
+
+def send(aggregator: Aggregator, plugin: str, key: str, body: bytes, **headers: str) -> None:
+    assert 200 == aggregator.worker(plugin).put(key, body, **headers).status
+
+
+def test_nothing_has_arrived(home: Home, aggregator: Aggregator) -> None:
+    """4: there is nothing to show."""
+    for command in ("results", "facts"):
+        code, out, err = home.run(command, *local(aggregator))
+        assert (4, "", "status-ctl: there are no results yet: the run is running\n") == (
+            code,
+            out,
+            err,
+        )
+
+
+def test_what_arrived_is_shown(home: Home, aggregator: Aggregator) -> None:
+    """A failed test with its text; an error in place of a result; what is missing is no failure."""
+    for node, bad in (("node1", CLOSES), ("node2", "")):
+        body = SUITE.format(bad).encode()
+        send(aggregator, "unit", f"by-node/{node}/unit", body, **{"Content-Type": "text/xml"})
+    told = json.dumps({"error": "no disk", "cause": "worker_error"}).encode()
+    send(aggregator, "logs", "global/logs", told, **{"Result-Outcome": "error"})
+    aggregator.wait_status(
+        lambda found: all(
+            each["result_status"] for each in found["plugins"] if each["status"] == "complete"
+        )
+    )
+    code, out, err = home.run("results", *local(aggregator))
+
+    assert 1 == code
+    assert "status-ctl: partial: 2 of 6 results have arrived, the run is failed\n" == err
+    table = [line.split() for line in out[: out.index("\n\n")].splitlines()[1:]]
+    assert [
+        ["unit", "failed", "5", "2", "1", "2", "0"],
+        ["logs", "failed", "1", "0", "1", "0", "0"],
+    ] == table
+    assert "\nfailed: unit > node1 > result > disks > closes\n    is open\n" in out
+    assert "\nfailed: logs > worker_error: no disk\n" in out
+
+    code, out, err = home.run("results", *local(aggregator), "--node", "node2", "-o", "json")
+    (unit,) = json.loads(out)["plugins"]
+    assert (0, True) == (code, json.loads(out)["partial"])
+    assert ("passed", {"passed": 1, "skipped": 1}, []) == (
+        unit["status"],
+        unit["counts"],
+        unit["tests"],
+    )
+    code, _, err = home.run("results", *local(aggregator), "--mode", "detailed")
+    assert "tests that passed are listed when the run is over" in err
+    assert 4 == home.run("results", *local(aggregator), "--mode", "dump")[0]
+    assert 4 == home.run("results", *local(aggregator), "--plugin", "host-facts")[0]
+
+
+def test_a_plugin_that_goes_on_has_not_passed(home: Home, aggregator: Aggregator) -> None:
+    send(aggregator, "host-facts", "by-node/node1/host-facts", b"data")
+    code, out, _ = home.run("results", *local(aggregator))
+    assert (0, ["host-facts", "running"]) == (code, out.splitlines()[1].split()[:2])
+
+
+def test_the_facts_of_nodes_that_have_sent_them(home: Home, aggregator: Aggregator) -> None:
+    body = archive(facts=facts("node1"), other=b"{}")
+    gzip = {"Content-Type": "application/gzip"}
+    send(aggregator, "host-facts", "by-node/node1/host-facts", body, **gzip)
+    send(aggregator, "logs", "global/logs", archive(other=b"{}"), **gzip)
+    code, out, err = home.run("facts", *local(aggregator))
+
+    assert (0, "status-ctl: partial: 2 of 6 results have arrived, the run is running\n") == (
+        code,
+        err,
+    )
+    assert "node1  Debian 12" in out
+    _, out, _ = home.run("facts", *local(aggregator), "-o", "json")
+    assert (True, ["node1"]) == (
+        (found := json.loads(out))["partial"],
+        [each["node"] for each in found["nodes"]],
+    )
+
+
+def test_a_run_that_is_packed_meanwhile(home: Home) -> None:
+    """What was to be asked for singly is in the tarball by then."""
+    running = run_status("running", entry("host-facts", "node1", "complete"), run="nightly")
+    over = {**running, "status": "complete", "final": True, "tar-info": {"name": "", "sha256": ""}}
+    packed = Say(410, "the result is in the tarball: see /results")
+    with Scripted(status=[Say(body=each) for each in (running, running, over)]) as server:
+        server.answer("/results/host-facts/node1", packed)
+        code, _, err = home.run("facts", "--url", server.url)
+
+    assert (4, "status-ctl: there are no results: packing was given up\n") == (code, err)
