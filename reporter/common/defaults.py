@@ -6,6 +6,8 @@ RESULTS_PATH = "/results/adapter-result.json"
 WAIT_SECONDS = 300
 ADAPTER_RESULT = "status-reporter.io/adapter-result.v1"
 """What an adapter's result file is called in the header `Result-Format` of an upload."""
+METADATA_BYTES = 4096
+"""Of the header `Result-Metadata` of an upload."""
 
 
 def is_service_link(variable: str, value: str) -> bool:

@@ -267,8 +267,9 @@ class Launcher:
         return True
 
     def _world(self, mirrors: Mirrors, requests: Requests) -> World:
-        # What is not taken by the end of the run comes too late for its tarball.
         closed = self._store.phase is not Phase.RUNNING
+        if closed:
+            self._logs.stop()  # what comes now is too late for the tarball
         return World(
             dict(mirrors.jobs.seen),
             newest_pods(mirrors.pods.seen.values()),

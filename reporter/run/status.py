@@ -105,6 +105,7 @@ def entry_document(
         "digest": received.digest if received else None,
         "bytes": received.size if received else None,
         "notes": len(record.notes) if record else 0,
+        "metadata": received.metadata if received and received.metadata else None,
         "error": _error(record),
         "progress": _progress(key, stored, skew, full=full) if stored else None,
         "pod": _pod(snapshot.pods.get(key), skew) if running else None,

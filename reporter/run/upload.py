@@ -4,7 +4,8 @@ Decisions only. All times are by the run's clock.
 """
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
@@ -132,7 +133,7 @@ class Meta:
     (Sonobuoy's error objects have none). `error`: the body is an error report. `adapter`: it is an
     adapter's result, or a report by the reporter of one. `digest` is the SHA-256 that the sender
     declared, in hexadecimal, `length` the declared length, `encoding` the Content-Encoding,
-    `serial` the number of the client certificate.
+    `serial` the number of the client certificate. `metadata` is what its sender says of itself.
     """
 
     content_type: str = ""
@@ -144,6 +145,7 @@ class Meta:
     length: int | None = None
     disposition: bool = False
     encoding: str = ""
+    metadata: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     @property
     def archive(self) -> bool:

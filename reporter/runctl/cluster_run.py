@@ -159,7 +159,7 @@ class ByCluster:
 
         Raises CannotTell where no Pod will tell more of a run that was there.
         """
-        reading = self._find(timeout)
+        reading = self.find(timeout)
         if reading.pod is not None:
             self.maker = _maker_of(reading.pod)
         if reading.outcome is ReadOutcome.NOT_FOUND:
@@ -169,7 +169,8 @@ class ByCluster:
             self._maker_says(self.maker, timeout)
         return reading
 
-    def _find(self, timeout: float) -> Reading:
+    def find(self, timeout: float = ANSWER) -> Reading:
+        """Return the Pod, and what it says. Whatever goes wrong is an outcome."""
         places = [self.maker.namespace] if self._run and self.maker else self._places
         missing: list[Reading] = []
         for place in places:

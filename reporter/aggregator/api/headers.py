@@ -6,9 +6,12 @@ from base64 import b64decode
 from binascii import Error as Base64Error
 from typing import Final
 
+from reporter.common.defaults import METADATA_BYTES
+from reporter.common.objects import json_object
 from reporter.common.text import percent_decoded
 
 _NAME_BYTES: Final = 255
+_METADATA_OF_ALL: Final = 16 * 2**20
 _HEADER_CHARS: Final = 4 * 1024  # of a Content-Disposition: its reading holds up everybody
 
 _TYPE = re.compile(r"\s*[!#$%&'*+\-.^_`|~0-9A-Za-z]+\s*(?:;|$)")
@@ -60,6 +63,18 @@ def declared_digest(header: str) -> str | None:
                 return value
             return digest.hex()
     return None
+
+
+def metadata_of(header: str, entries: int) -> dict[str, str]:
+    """Return what a Result-Metadata header says; nothing if it is not a JSON object of texts.
+
+    Nor if it is too long: 4 KiB, or less in a run of so many `entries` that all together might
+    take more than 16 MiB. No result is refused for it.
+    """
+    if len(header) > min(METADATA_BYTES, _METADATA_OF_ALL // max(entries, 1)):
+        return {}
+    found = json_object(header) or {}
+    return found if all(isinstance(value, str) for value in found.values()) else {}
 
 
 def _extended(value: str) -> str:

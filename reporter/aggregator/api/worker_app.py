@@ -5,7 +5,7 @@ from typing import Final
 
 from aiohttp import web
 
-from reporter.aggregator.api.headers import declared_digest, filename_of
+from reporter.aggregator.api.headers import declared_digest, filename_of, metadata_of
 from reporter.aggregator.api.progress import ProgressUpdates
 from reporter.aggregator.api.target import Route, Target, parse_target
 from reporter.aggregator.context import Context
@@ -99,7 +99,8 @@ class WorkerApp:
             heard(beat=True)
             return self._alive
         body = Body(request, heard)
-        ended = await self._intake.take(key, _meta(request, identity.serial), body)
+        meta = _meta(request, identity.serial, len(self._keys))
+        ended = await self._intake.take(key, meta, body)
         status, words, headers = _ANSWERS[ended.outcome]
         if ended.outcome is UploadOutcome.CLOSED and self._store.phase is Phase.RUNNING:
             words = _REMOVED
@@ -121,7 +122,7 @@ class WorkerApp:
         return answers.text(403, f"{target.subject} {why}")
 
 
-def _meta(request: web.BaseRequest, serial: str) -> Meta:
+def _meta(request: web.BaseRequest, serial: str, entries: int) -> Meta:
     headers = request.headers
     disposition = headers.get("Content-Disposition")
     return Meta(
@@ -134,4 +135,5 @@ def _meta(request: web.BaseRequest, serial: str) -> Meta:
         length=request.content_length,
         disposition=disposition is not None,
         encoding=headers.get("Content-Encoding", "").strip().lower(),
+        metadata=metadata_of(headers.get("Result-Metadata", ""), entries),
     )

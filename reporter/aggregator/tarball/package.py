@@ -166,13 +166,18 @@ class _Whole:
 
 
 def _meta(tar: _Writer, snapshot: Snapshot, sources: Sources) -> None:
-    """Add the plugins, which `sonobuoy results` looks for, the plan, and the log so far.
+    """Add the plugins, which `sonobuoy results` looks for, the plan, what the workers say of
+    themselves, and the log so far.
 
     A tarball does not fail for want of a log.
     """
     tar.directory("meta")
     tar.json("meta/info.json", {"plugins": [plugin.name for plugin in snapshot.plan.plugins]})
     tar.json("meta/plan.json", plan_document(snapshot.plan), indent=1)
+    records = {str(key): entry.record for key, entry in snapshot.entries.items() if entry.record}
+    told = {key: record.metadata for key, record in records.items() if record.metadata}
+    if told:
+        tar.json("meta/workers.json", told, indent=1)
     with contextlib.ExitStack() as files:
         try:
             file = files.enter_context(sources.run_log.open("rb")) if sources.run_log else None
