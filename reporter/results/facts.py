@@ -5,6 +5,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, Final, cast
@@ -27,6 +28,7 @@ from reporter.run.plan import GLOBAL
 from reporter.run.view import Row
 from reporter.runctl import archive
 from reporter.runctl.server import StatusServer
+from reporter.untar import BadArchive
 
 DESCRIPTION = """\
 Shows the facts of nodes that the built-in plugin host-facts (or `status-ctl gather`) has collected:
@@ -127,7 +129,9 @@ def _single_files(
             if row.bad or (without >= _TRIED and not some):
                 continue
             with tempfile.NamedTemporaryFile(prefix="results-", suffix=".tar.gz") as file:
-                if archive.fetch_result(server, row, cast("BinaryIO", file)):
+                if not archive.fetch_result(server, row, cast("BinaryIO", file)):
+                    continue
+                with suppress(BadArchive):  # a file of that type
                     for name, data in _files(Path(file.name)):
                         if data is not None:
                             some = True

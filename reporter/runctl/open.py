@@ -53,9 +53,9 @@ def run(options: argparse.Namespace) -> int:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
         show.put_names([url])
         sys.stdout.flush()
+        tell("press Ctrl-C to close the port")
         if sys.stdout.isatty() and _has_browser():
             threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
-        tell("press Ctrl-C to close the port")
         while True:
             near, _ = listener.accept()
             threading.Thread(target=_serve, args=(near, chosen), daemon=True).start()

@@ -233,6 +233,7 @@ def _hints(spec: RunSpec, options: argparse.Namespace, end: Document | None = No
     lines = {
         "look at it": "" if ended else f"status {run}{where}",
         "wait for it": "" if ended else f"wait run/{run}{where}",
+        "stop it": "" if ended else f"stop {run}{where}",
         "read the results": f"results run/{run}{where}" if fetched else "",
         "download the results": "" if gone else f"retrieve {run}{where}",
         "then delete it" if fetched else "delete it": f"delete {run}{where}{sure}",

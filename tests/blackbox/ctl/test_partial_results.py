@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import tarfile
@@ -106,10 +107,12 @@ def test_a_plugin_that_goes_on_has_not_passed(home: Home, aggregator: Aggregator
 
 
 def test_the_facts_of_nodes_that_have_sent_them(home: Home, aggregator: Aggregator) -> None:
+    """Whatever others have sent, also what is compressed and no archive."""
     body = archive(facts=facts("node1"), other=b"{}")
-    gzip = {"Content-Type": "application/gzip"}
-    send(aggregator, "host-facts", "by-node/node1/host-facts", body, **gzip)
-    send(aggregator, "logs", "global/logs", archive(other=b"{}"), **gzip)
+    packed = {"Content-Type": "application/gzip"}
+    send(aggregator, "host-facts", "by-node/node1/host-facts", body, **packed)
+    named = {"Content-Disposition": 'attachment; filename="log.gz"'}
+    send(aggregator, "logs", "global/logs", gzip.compress(b"a line"), **packed, **named)
     code, out, err = home.run("facts", *local(aggregator))
 
     assert (0, "status-ctl: partial: 2 of 6 results have arrived, the run is running\n") == (
