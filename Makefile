@@ -43,7 +43,7 @@ NODES ?= 0
 # $(call need,VARIABLE,example): stops with one clear line where the variable is not given.
 need = if [ -z "$($(1))" ]; then echo "make $@ needs $(1), for example: make $@ $(1)=$(2)" >&2; exit 2; fi
 
-.PHONY: help install demo test test-integration test-cluster test-long test-long-local test-browser \
+.PHONY: help install demo test test-integration test-cluster test-cluster-bed test-cluster-people test-long test-long-local test-browser \
   test-long-cluster test-python \
   test-coverage test-coverage-html lint fmt \
   verify bench soak mutation lock image image-dev image-push image-archive binary chart release-check cluster cluster-down clean
@@ -97,11 +97,18 @@ define bed
 if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then tests/bed/setup.sh; fi
 endef
 
-test-cluster: $(READY) ## run the tests against a real API server and, as root, a real node
+CLUSTER = $(PYTEST) $(addprefix --ignore ,$(QUICK) tests/browser tests/long tests/blackbox/long)
+
+test-cluster: test-cluster-bed test-cluster-people ## run the tests against a real API server and, as root, a real node
+
+# Each has a cluster of its own: they can run beside each other.
+test-cluster-bed: $(READY)
 	@$(bed)
-	$(PYTEST) -m "(cluster or node) and not long" \
-	  $(addprefix --ignore ,$(QUICK)) --ignore tests/browser \
-	  --ignore tests/long --ignore tests/blackbox/long
+	$(CLUSTER) -m "(cluster or node) and not people and not long"
+
+test-cluster-people: $(READY)
+	@$(bed)
+	$(CLUSTER) -m "people and not long"
 
 test-long: test-long-local test-browser test-long-cluster ## run the long tests: kills, fleets, outages, bulk fuzzing, a second Python
 

@@ -6,8 +6,10 @@ chosen module is imported: help has to be there at once.
 """
 
 import argparse
+import errno
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from importlib import import_module
 from itertools import takewhile
 from typing import Final, NamedTuple, TextIO, cast
@@ -23,6 +25,7 @@ from reporter.cli.exits import (
     Terminated,
     Unusable,
 )
+from reporter.cli.output import tell
 from reporter.common.lifecycle import NOBODY_READS, buffer_output, discard_output
 
 
@@ -77,6 +80,8 @@ _OWN_SIGNALS: Final = frozenset(
 )
 """Commands that ask nobody else, or that have their own word on signals."""
 
+_FULL: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return the exit code; 2 for wrong usage."""
@@ -85,8 +90,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Whatever the locale says: YAML is UTF-8.
         stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # type: ignore[union-attr]
     try:
+        return _main(sys.argv[1:] if arguments is None else arguments)
+    finally:
+        # What Python cannot write at its end would change the exit code.
+        for descriptor, stream in ((1, sys.stdout), (2, sys.stderr)):
+            try:
+                stream.flush()
+            except OSError:
+                discard_output(descriptor)
+
+
+def _main(words: Sequence[str]) -> int:
+    try:
         try:
-            code = _run(sys.argv[1:] if arguments is None else arguments)
+            code = _run(words)
         except SystemExit:
             sys.stdout.flush()  # the help's reader may have left, too
             raise
@@ -94,18 +111,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt as error:
         return TERMINATED if isinstance(error, Terminated) else INTERRUPTED
     except (CannotTell, Unusable) as error:
-        from reporter.cli.output import tell
-
         tell(str(error))
         return error.code
     except BrokenPipeError:
         discard_output()
         return NOBODY_READS
-    except Exception:
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno in _FULL and error.filename is None:
+            discard_output()
+            tell(f"cannot write the output: {error.strerror}")
+            return CANNOT_TELL
         # Python would end with 1, and that says that a run has failed.
         import traceback
 
-        traceback.print_exc()
+        with suppress(OSError):
+            traceback.print_exc()
         return CANNOT_TELL
     return code
 

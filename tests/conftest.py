@@ -92,12 +92,17 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests on the real cluster come first, those that share something after each other.
 
     So each thing is made once, and as little as possible of it runs while others are tested: those
-    that share nothing begin.
+    that share nothing begin. Those on the cluster of `make cluster` are marked: the others can run
+    beside them.
     """
+    for item in items:
+        if "cluster" in getattr(item, "fixturenames", ()):
+            item.add_marker("people")
 
     def shared(item: pytest.Item) -> int:
         fixtures = getattr(item, "fixturenames", ())

@@ -7,8 +7,8 @@ from functools import cache
 
 from reporter.run.definition import Definition
 from reporter.run.definition_file import read_definitions
+from reporter.run.launch_file import Launch, RunLocation
 from reporter.run.plan import Plan, Plugin
-from reporter.run.spec import Launch, RunLocation
 from reporter.runctl.resolve import config_keys
 from reporter.runctl.spec import RunSpec, plugin_account
 from tests.plugin_definitions import YAML

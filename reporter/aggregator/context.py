@@ -16,8 +16,8 @@ from reporter.ledger.layout import Layout
 from reporter.results.process import Judge
 from reporter.run import heartbeats as beats
 from reporter.run.clock import RunClock
+from reporter.run.launch_file import Launch
 from reporter.run.plan import Plan
-from reporter.run.spec import Launch
 
 if TYPE_CHECKING:
     from reporter.kube.api import KubeApi

@@ -144,7 +144,7 @@ class Control:
             group = [plugin for plugin in self._context.plan.plugins if plugin.order == order]
             for plugin in group:
                 if plugin.name not in self._launched:
-                    await self._store.launch(plugin.name, at=self._now())
+                    await self._store.note_plugin_launch(plugin.name, at=self._now())
                     self._launched.add(plugin.name)
             if self._store.open_plugins & {plugin.name for plugin in group}:
                 return

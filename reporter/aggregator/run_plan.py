@@ -10,8 +10,8 @@ from reporter.aggregator.settings import Settings
 from reporter.common import log
 from reporter.common.private_file import write_private
 from reporter.errors import MissingFile, SettingsError
+from reporter.run.launch_file import Launch, encode_launch, read_launch
 from reporter.run.plan import Plan, PlanError, parse_plan
-from reporter.run.spec import Launch, encode_launch, read_launch
 
 _LARGEST = 64 * 2**20
 

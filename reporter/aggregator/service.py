@@ -38,10 +38,10 @@ from reporter.common import log
 from reporter.common.lifecycle import Stop
 from reporter.common.log import RateLimitedLog
 from reporter.run.definition import definition_document
-from reporter.run.spec import longest
+from reporter.run.launch_file import longest
 from reporter.run.state import Phase
 from reporter.run.status import run_fields
-from reporter.run.view import passed, upload_failed
+from reporter.run.view import good
 
 if TYPE_CHECKING:
     from reporter.aggregator.tarball.upload import TarballUploader
@@ -256,7 +256,7 @@ class Service:
             if annotator.shows(store.snapshot().revision):
                 break
             await asyncio.sleep(_LOOK_EVERY)
-        self._verdict = GOOD if passed(document) and not upload_failed(document) else FAILED
+        self._verdict = GOOD if good(document) else FAILED
 
     async def _watch(
         self, health: Health, workers: Listener, control: Control, authority: Authority

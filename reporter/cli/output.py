@@ -8,6 +8,7 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 from reporter.cli.table import wants_colour
@@ -53,10 +54,11 @@ def colours(options: argparse.Namespace) -> Mapping[str, str]:
 
 
 def tell(text: str) -> None:
-    """Say it on standard error, each line made safe for a terminal."""
+    """Say it on standard error, each line made safe for a terminal, if that can be written."""
     for at, line in enumerate(text.splitlines() or [""]):
         kept = line[: len(line) - len(line.lstrip(" "))] + clean(line, 4096)
-        print(f"status-ctl: {kept}" if at == 0 else kept, file=sys.stderr, flush=True)
+        with suppress(OSError):
+            print(f"status-ctl: {kept}" if at == 0 else kept, file=sys.stderr, flush=True)
 
 
 def shown_file(name: str) -> str:

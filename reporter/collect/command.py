@@ -23,7 +23,7 @@ describes its outcome. Run the command as root to read all logs.
 
 exit codes:
   0    no gatherer failed; some may be partial
-  1    a gatherer failed, or the output cannot be written
+  1    a gatherer failed, or --out cannot be written
   2    usage error, no gatherers, or the directory for the output is not empty
   130  Ctrl-C"""
 

@@ -162,9 +162,9 @@ def buffer_output() -> None:
         )
 
 
-def discard_output() -> None:
+def discard_output(descriptor: int = 1) -> None:
     """Send the rest of standard output nowhere: Python writes it at its end and must not fail."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
 
 
 def begin(command: str, module: str, *, extra: str, **noted: object) -> int:

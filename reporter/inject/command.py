@@ -7,12 +7,11 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
-from reporter.cli.exits import FAILED, GOOD, Unusable, reading_input
+from reporter.cli.exits import FAILED, GOOD, reading_input
 from reporter.cli.options import image_argument
 from reporter.cli.output import tell
 from reporter.common import label_selector
 from reporter.common.defaults import RESULTS_PATH, is_service_link, service_link_ignored
-from reporter.common.lifecycle import discard_output
 from reporter.common.objects import quantity
 from reporter.errors import SettingsError
 from reporter.inject.container import Wishes
@@ -169,14 +168,8 @@ def pass_on(
     if not any(each.said for each in made):
         tell("no Jobs found")
     if not check:
-        try:
-            sys.stdout.buffer.write(joined([each.text for each in made]).encode())
-            sys.stdout.buffer.flush()
-        except BrokenPipeError:
-            raise
-        except OSError as error:
-            discard_output()
-            raise Unusable(f"cannot write the manifests: {error.strerror}") from None
+        sys.stdout.buffer.write(joined([each.text for each in made]).encode())
+        sys.stdout.buffer.flush()
     changed = any(each.text != source.text for source, each in pairs)
     failed = any(each.failed for each in made)
     return FAILED if failed or (check and changed) else GOOD

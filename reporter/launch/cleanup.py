@@ -6,11 +6,11 @@ from reporter.launch.job import pod_grace, secret_name
 from reporter.launch.seen import LATE, SeenPod
 from reporter.launch.world import Findings, Present
 from reporter.run.entry import HOLD, Entry, may_still_come, unjudged
+from reporter.run.launch_file import Launch
 from reporter.run.names import entry_name
 from reporter.run.plan import Key, Plugin
 from reporter.run.record import Cause, Rank
 from reporter.run.results import ResultStatus
-from reporter.run.spec import Launch
 
 LOGS: Final = 45.0  # seconds from the last decided entry in which a Job stays for its logs
 REMOVAL: Final = 30.0  # seconds beyond the grace period until what is still there is given up

@@ -17,9 +17,9 @@ from reporter.launch.added_container import CONFIG, variables
 from reporter.run import names
 from reporter.run.definition import Definition, full_image
 from reporter.run.identity import ANY_NODE
+from reporter.run.launch_file import Launch, RunLocation
 from reporter.run.nodes import affinity
 from reporter.run.plan import GLOBAL, Key, Plan, Plugin
-from reporter.run.spec import Launch, RunLocation
 from reporter.verdict.pod import DEFAULT_CONTAINER, Names, find_adapter
 
 UPLOADS: Final = 3_600  # seconds for uploads after the plugin's time: none is cut off
@@ -64,7 +64,7 @@ def plugin_container(definition: Definition) -> str:
 
 
 def job(
-    place: RunLocation, launch: Launch, plugin: Plugin, key: Key, *, index: int, timeout: int
+    location: RunLocation, launch: Launch, plugin: Plugin, key: Key, *, index: int, timeout: int
 ) -> dict[str, Any]:
     """Return an entry's Job.
 
@@ -73,11 +73,11 @@ def job(
     Pod is told.
     """
     definition = launch.definition(plugin.name)
-    name = names.entry_name(place.run, key)
-    template = _Template(place, launch, definition, key)
+    name = names.entry_name(location.run, key)
+    template = _Template(location, launch, definition, key)
     template.add_to_pod()
     template.add_to_containers(index)
-    template.add_contract(name, secret_name(place.run, plugin, key), timeout)
+    template.add_contract(name, secret_name(location.run, plugin, key), timeout)
     spec: dict[str, Any] = {
         "backoffLimit": 0,
         "activeDeadlineSeconds": definition.start_timeout_seconds + timeout + UPLOADS,
@@ -88,34 +88,34 @@ def job(
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
-        "metadata": _metadata(place, name, key),
+        "metadata": _metadata(location, name, key),
         "spec": spec,
     }
 
 
 def secret(
-    place: RunLocation, name: str, key: Key, *, ca: bytes, certificate: bytes, private_key: bytes
+    location: RunLocation, name: str, key: Key, *, ca: bytes, certificate: bytes, private_key: bytes
 ) -> dict[str, Any]:
     """Return a Secret with a client's certificate, all three as PEM."""
     files = {"ca.crt": ca, "tls.crt": certificate, "tls.key": private_key}
     return {
         "apiVersion": "v1",
         "kind": "Secret",
-        "metadata": _metadata(place, name, key),
+        "metadata": _metadata(location, name, key),
         "type": "kubernetes.io/tls",
         "data": {file: base64.b64encode(pem).decode("ascii") for file, pem in files.items()},
     }
 
 
-def _metadata(place: RunLocation, name: str, key: Key) -> dict[str, Any]:
+def _metadata(location: RunLocation, name: str, key: Key) -> dict[str, Any]:
     metadata: dict[str, Any] = {
         "name": name,
-        "namespace": place.namespace,
-        "labels": {**names.labels(place.run), names.PLUGIN_LABEL: key.plugin},
+        "namespace": location.namespace,
+        "labels": {**names.labels(location.run), names.PLUGIN_LABEL: key.plugin},
         "annotations": names.annotations(key),
     }
-    if place.owner is not None:
-        metadata["ownerReferences"] = [dict(place.owner)]
+    if location.owner is not None:
+        metadata["ownerReferences"] = [dict(location.owner)]
     return metadata
 
 
@@ -135,9 +135,9 @@ class _Template:
     """A definition's Pod template, to which what is ours is added."""
 
     def __init__(
-        self, place: RunLocation, launch: Launch, definition: Definition, key: Key
+        self, location: RunLocation, launch: Launch, definition: Definition, key: Key
     ) -> None:
-        self.place, self.launch, self.definition, self.key = place, launch, definition, key
+        self.location, self.launch, self.definition, self.key = location, launch, definition, key
         self.spec: dict[str, Any] = deepcopy(dict(section(definition.template, "spec")))
         self.host_network = self.spec.get("hostNetwork") is True
         self.node = [_NODE_NAME] if key.node != GLOBAL else []
@@ -147,7 +147,7 @@ class _Template:
 
     def document(self) -> dict[str, Any]:
         """Return the whole template."""
-        run, key = self.place.run, self.key
+        run, key = self.location.run, self.key
         whole = deepcopy(dict(self.definition.template))
         metadata = dict(section(whole, "metadata"))
         labels, annotations = section(metadata, "labels"), section(metadata, "annotations")
@@ -215,7 +215,7 @@ class _Template:
                 _add(container, "volumeMounts", [mount])
         if config:
             files = [{"key": key, "path": file} for file, key in config.items()]
-            volume = {"name": CONFIG, "configMap": {"name": self.place.run, "items": files}}
+            volume = {"name": CONFIG, "configMap": {"name": self.location.run, "items": files}}
             _add(spec, "volumes", [volume])
 
     def add_contract(self, job_name: str, certificate: str, timeout: int) -> None:
@@ -224,7 +224,7 @@ class _Template:
         name = plugin_container(self.definition)
         plugin: Any = next(each for each in items(spec, "containers") if text(each, "name") == name)
         link = {
-            "AGGREGATOR_URL": self.place.aggregator_url,
+            "AGGREGATOR_URL": self.location.aggregator_url,
             "RESULT_TYPE": self.key.plugin,
             "AGGREGATOR_SCOPE": "node" if self.node else "global",
             **added_container.certificate_files(),
@@ -250,7 +250,7 @@ class _Template:
             {
                 "image": self.launch.image,
                 "job": job_name,
-                "namespace": self.place.namespace,
+                "namespace": self.location.namespace,
                 "plugin_container": name,
                 "results_directory": directory,
                 "results_path": f"{directory}/{RESULT_FILE}",

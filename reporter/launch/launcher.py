@@ -33,10 +33,10 @@ from reporter.ledger import Store, StoreError
 from reporter.pki.issuing import Pair
 from reporter.run.clock import RunClock
 from reporter.run.entry import State
+from reporter.run.launch_file import Launch, RunLocation
 from reporter.run.names import STARTED_BY, entry_name
 from reporter.run.plan import Key, Plan
 from reporter.run.record import Cause, Failure
-from reporter.run.spec import Launch, RunLocation
 from reporter.run.state import LauncherState, LauncherTrouble, Phase, PodState, Step
 
 OWNER_GONE = 300.0  # seconds in which a ConfigMap that is gone may come back
@@ -166,13 +166,13 @@ class Launcher:
             failed=self._say_failing,
             now=self._now,
         )
-        place = RunLocation(self._plan.run, self._namespace, owner, self._url)
+        location = RunLocation(self._plan.run, self._namespace, owner, self._url)
         run = LaunchedRun(self._plan, self._launch, owner["uid"])
         requests = Requests(
             kube,
             run,
-            place,
-            Secrets(kube, place, ca=self._ca, client=self._client),
+            location,
+            Secrets(kube, location, ca=self._ca, client=self._client),
             mirrors.jobs,
             wanted=lambda key: not self._store.entry(key).terminal,
             changed=self._changed.set,
@@ -214,7 +214,7 @@ class Launcher:
     async def _look(self, run: LaunchedRun, mirrors: Mirrors, requests: Requests) -> float:
         """Look, decide and act once; return the seconds until time alone changes something."""
         for part in (*mirrors, requests):
-            part.check()  # better no process than one that looks at the past, or asks in vain
+            part.raise_fault()  # better no process than one that looks at the past, or asks in vain
         if not mirrors.listed:
             self._troubles = [mirror.lost for mirror in mirrors if mirror.lost]
             if not self._given_up():
@@ -289,7 +289,7 @@ class Launcher:
             if self._state_was_lost():
                 requests.secrets.kept |= secret_names(self._plan)
         await self._store.start_entries(decision.start)
-        await self._store.launch_entries(decision.adopt, at=self._now())
+        await self._store.note_launches(decision.adopt, at=self._now())
         for key in decision.take_logs:
             uid = decision.memory.uids[key]
             self._logs.take(key, world.pods[entry_name(self._plan.run, key), uid])

@@ -22,8 +22,8 @@ from reporter.errors import KubeError
 from reporter.kube.api import KubeApi
 from reporter.kube.stream import Watch
 from reporter.launch.seen import Refusal, SeenJob, SeenPod, read_event, read_job, read_pod
+from reporter.run.launch_file import Launch
 from reporter.run.names import selector
-from reporter.run.spec import Launch
 from reporter.run.state import LauncherTrouble
 
 Seen = TypeVar("Seen")
@@ -109,7 +109,7 @@ class Mirror(Generic[Seen]):
         """Take out what the API server does not know."""
         self.seen.pop(name, None)
 
-    def check(self) -> None:
+    def raise_fault(self) -> None:
         """Raise what has ended the thread, if anything has: what is seen is the past then."""
         if self._fault is not None:
             raise self._fault

@@ -36,9 +36,9 @@ from reporter.launch.seen import SeenJob, owner_of, read_job
 from reporter.launch.world import Denial, LaunchedRun
 from reporter.pki.issuing import CertificateError, Pair
 from reporter.run.clock import RunClock
+from reporter.run.launch_file import RunLocation
 from reporter.run.names import STARTED_BY, entry_name
 from reporter.run.plan import Key
-from reporter.run.spec import RunLocation
 from reporter.run.state import LauncherTrouble
 
 T = TypeVar("T")
@@ -126,7 +126,7 @@ class Requests:
         self,
         kube: Kube,
         run: LaunchedRun,
-        place: RunLocation,
+        location: RunLocation,
         secrets: Secrets,
         jobs: Mirror[SeenJob],
         *,
@@ -135,7 +135,7 @@ class Requests:
         failed: Callable[[str, str], None],
         now: RunClock,
     ) -> None:
-        self._kube, self._run, self._place, self.secrets = kube, run, place, secrets
+        self._kube, self._run, self._location, self.secrets = kube, run, location, secrets
         self._jobs = jobs
         self._wanted, self._changed, self._tell = wanted, changed, failed
         self._now, self._clock = now, now.clock
@@ -179,7 +179,7 @@ class Requests:
         """Make the Secret that a waiting Pod mounts again, if somebody has deleted it."""
         holder = self._holder(key)
         name = entry_name(self._run.name, holder)
-        self._begin(_MAKING, name, lambda: self.secrets.check(holder), _CHECK)
+        self._begin(_MAKING, name, lambda: self.secrets.restore(holder), _CHECK)
 
     def check_owner(self) -> None:
         """See whether the run's ConfigMap, which owns all that is made, is still there."""
@@ -205,7 +205,7 @@ class Requests:
             for name in sorted(self.secrets.kept)
         }
 
-    def check(self) -> None:
+    def raise_fault(self) -> None:
         """Raise what went wrong with a request, if it was no trouble with the API server."""
         if self._fault is not None:
             raise self._fault
@@ -303,7 +303,7 @@ class Requests:
         assert plugin is not None
         index, timeout = plan.plugins.index(plugin), plan.timeout_of(key.plugin)
         made = partial(
-            job, self._place, self._run.launch, plugin, key, index=index, timeout=timeout
+            job, self._location, self._run.launch, plugin, key, index=index, timeout=timeout
         )
         try:
             await self.secrets.provide(certificate_holder(plugin, key))
@@ -336,9 +336,9 @@ class Secrets:
     """
 
     def __init__(
-        self, kube: Kube, place: RunLocation, *, ca: bytes, client: Callable[[Key], Pair]
+        self, kube: Kube, location: RunLocation, *, ca: bytes, client: Callable[[Key], Pair]
     ) -> None:
-        self._kube, self._place, self._ca, self._client = kube, place, ca, client
+        self._kube, self._location, self._ca, self._client = kube, location, ca, client
         self._making: dict[str, asyncio.Lock] = {}
         self._made: dict[str, str] = {}  # UIDs by names
         self.kept: set[str] = set()
@@ -346,7 +346,7 @@ class Secrets:
 
     async def provide(self, holder: Key) -> None:
         """See that the Secret is there. Raises LaunchRefused where somebody else has its name."""
-        name = entry_name(self._place.run, holder)
+        name = entry_name(self._location.run, holder)
         async with self._making.setdefault(name, asyncio.Lock()):
             if name in self._made:
                 return
@@ -366,9 +366,9 @@ class Secrets:
                 await self._kube.remove("Secret", name, uid)
             raise Conflict(f"Secret {name} was recreated with certificates of another CA")
 
-    async def check(self, holder: Key) -> None:
+    async def restore(self, holder: Key) -> None:
         """Make it again, if somebody has deleted it."""
-        name = entry_name(self._place.run, holder)
+        name = entry_name(self._location.run, holder)
         try:
             await self._kube.get("Secret", name)
         except NotFound:
@@ -395,7 +395,7 @@ class Secrets:
         except CertificateError as error:
             raise LaunchRefused(f"no certificate can be made: {error}") from error
         return secret(
-            self._place,
+            self._location,
             name,
             holder,
             ca=self._ca,
@@ -404,7 +404,7 @@ class Secrets:
         )
 
     def _is_ours(self, found: Mapping[str, Any]) -> bool:
-        return owner_of(found) == (self._place.owner or {}).get("uid")
+        return owner_of(found) == (self._location.owner or {}).get("uid")
 
     def _is_usable(self, found: Mapping[str, Any]) -> bool:
         with suppress(ValueError):

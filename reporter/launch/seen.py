@@ -18,10 +18,10 @@ from reporter.launch.added_container import SIDECAR, WORKER
 from reporter.launch.job import plugin_container
 from reporter.launch.situation import DELETED, SETTLE, Row, Situation, hindered
 from reporter.run.definition import Definition
+from reporter.run.launch_file import Launch
 from reporter.run.names import PLUGIN_LABEL, entry_name, key_of
 from reporter.run.plan import Key
 from reporter.run.record import Cause
-from reporter.run.spec import Launch
 from reporter.verdict.condition import read_job as read_facts
 from reporter.verdict.decide import ended_by_itself
 from reporter.verdict.facts import Container, Pod, Running, Terminated, Waiting

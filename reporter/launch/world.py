@@ -10,10 +10,10 @@ from typing import NamedTuple
 from reporter.launch.seen import Refusal, SeenJob, SeenPod
 from reporter.launch.situation import Track
 from reporter.run.entry import Entry
+from reporter.run.launch_file import Launch
 from reporter.run.names import entry_name
 from reporter.run.plan import Key, Plan
 from reporter.run.record import Failure
-from reporter.run.spec import Launch
 from reporter.run.state import PodState
 
 

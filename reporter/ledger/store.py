@@ -216,7 +216,7 @@ class Store:
 
         return sum((await self._update(self._view.plan.keys, rule)).values())
 
-    async def launch(self, plugin: str, *, at: float) -> None:
+    async def note_plugin_launch(self, plugin: str, *, at: float) -> None:
         """Note that a plugin which nobody watches was started: the clocks of its entries begin.
 
         The first launch stands, so a restarted aggregator may say it again.
@@ -229,7 +229,7 @@ class Store:
 
         await self._update(found.keys if found else (), rule)
 
-    async def launch_entries(self, keys: Collection[Key], *, at: float) -> None:
+    async def note_launches(self, keys: Collection[Key], *, at: float) -> None:
         """Note that the API server took the Jobs of these entries; the first launch stands."""
         await self._update(keys, lambda _, entry: (rules.launch(entry, at), None))
 
@@ -251,7 +251,7 @@ class Store:
         On disk when this returns.
         """
         if keys:
-            await self._writer.commit(lambda batch: batch.touch(keys))
+            await self._writer.submit(lambda batch: batch.touch(keys))
 
     async def _update(
         self, keys: Collection[Key], rule: Callable[[Run, Entry], tuple[Entry, T]]
@@ -259,7 +259,7 @@ class Store:
         """Apply a rule to entries in one transaction; return what it says of each."""
         if not keys:
             return {}
-        return await self._writer.commit(
+        return await self._writer.submit(
             lambda batch: batch.update(keys, lambda entry: rule(batch.run, entry))
         )
 
@@ -309,7 +309,7 @@ class Store:
                 del self._deciding[key]
             done.exception()  # its caller may be gone
 
-        decision = self._writer.commit(operation)
+        decision = self._writer.submit(operation)
         self._deciding[key] += 1
         decision.add_done_callback(decided)
         # The caller may leave; what comes after must be decided after all the same.
@@ -353,7 +353,7 @@ class Store:
             batch.update(batch.plan.keys, rule)
             batch.run = replace(batch.run, alive_at=at, alive_wall=wall)
 
-        await self._writer.commit(operation)
+        await self._writer.submit(operation)
 
     def note_alive(self, at: float) -> None:
         """Note that this process is there at `at`, for the next one. On disk within a second."""
@@ -377,7 +377,7 @@ class Store:
                 batch.touch([each.key for each in batch.entries() if each.state is State.FAILED])
             batch.run = run
 
-        await self._writer.commit(operation)
+        await self._writer.submit(operation)
         return self.snapshot()
 
     async def packing_failed(self, error: str, *, at: float) -> float:
@@ -416,14 +416,14 @@ class Store:
             batch.run = run or batch.run
             return run is not None
 
-        return await self._writer.commit(operation)
+        return await self._writer.submit(operation)
 
     async def _change_run(self, rule: Callable[[Run], Run]) -> Run:
         def operation(batch: Batch) -> Run:
             batch.run = rule(batch.run)
             return batch.run
 
-        return await self._writer.commit(operation)
+        return await self._writer.submit(operation)
 
     def show_launch(self, pods: Mapping[Key, PodState], launcher: LauncherState) -> None:
         """Show what the entries' Pods do, and how the launcher is.
@@ -551,7 +551,7 @@ class Store:
                 batch.run = replace(batch.run, alive_at=alive[0], alive_wall=alive[1])
 
         try:
-            await self._writer.commit(operation)
+            await self._writer.submit(operation)
         except StoreError:
             self._alive = self._alive or alive
             view.unwritten_beats.update((key, None) for key, *_ in beats)

@@ -72,7 +72,7 @@ class Writer:
         self._taking = True
         return answer
 
-    def commit(self, operation: Operation[T]) -> asyncio.Future[T]:
+    def submit(self, operation: Operation[T]) -> asyncio.Future[T]:
         """Run an operation; done when it lasts. Raises `StoreError` when it does not."""
         if not self._taking:
             raise StoreError("the store is closed")

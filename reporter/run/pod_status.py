@@ -15,6 +15,7 @@ from reporter.run.annotation import MANY, RUN_ANNOTATION, STATUS_ANNOTATION
 from reporter.run.entry import State
 from reporter.run.plan import GLOBAL
 from reporter.run.results import ResultStatus
+from reporter.run.state import share
 from reporter.run.status import API_VERSION
 from reporter.run.view import (
     BAD,
@@ -246,7 +247,7 @@ def _share_of(ours: Mapping[str, Any], key: str, part: int, whole: int) -> float
     stated = ours.get(key)
     if isinstance(stated, int | float) and not isinstance(stated, bool):
         return stated
-    return round(part / whole, 4) if whole else 0.0
+    return share(part, whole) if whole else 0.0
 
 
 def _rolled_up(plugins: Sequence[Mapping[str, Any]]) -> str:

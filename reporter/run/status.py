@@ -1,4 +1,4 @@
-"""A run as `/status` shows it: plain values for JSON.
+"""A run as `/status` shows it: plain values for JSON. Its words for people come from `view`.
 
 Who may see it, caching and the HTTP side are not here, nor the annotation's other shape.
 """
@@ -29,6 +29,7 @@ from reporter.run.state import (
     why,
 )
 from reporter.run.tar_upload import TarUpload
+from reporter.run.view import entry_display, run_display
 
 API_VERSION: Final = "v1"
 FAILURES_SHOWN: Final = 20
@@ -65,6 +66,12 @@ def run_fields(snapshot: Snapshot, *, now: float) -> dict[str, Any]:
             for each in plugin.skipped
         ],
     }
+
+
+def run_document(snapshot: Snapshot, *, now: float) -> dict[str, Any]:
+    """Return the run without its entries, with its words for people."""
+    fields = run_fields(snapshot, now=now)
+    return fields | {"display": run_display(fields)}
 
 
 def entry_document(
@@ -110,6 +117,7 @@ def entry_document(
         "progress": _progress(key, stored, skew, full=full) if stored else None,
         "pod": _pod(snapshot.pods.get(key), skew) if running else None,
     }
+    document["display"] = entry_display(document)
     if full:
         about = {"run": snapshot.plan.run, "revision": snapshot.revision, "time": rfc3339(now)}
         document |= about

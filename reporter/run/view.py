@@ -1,11 +1,12 @@
-"""A run as somebody outside reads it: the document of `/status`, its rows, counts and remarks.
+"""A run as people are shown it, read from the document of `/status`: states, counts and words.
 
+The command asks for all of it; what the page shows is written into the document itself (`display`).
 Tolerant: the document may come from a newer aggregator, or be made from the annotations
-(`pod_status.py`). Asking for it, and showing it, is not done here.
+(`pod_status.py`). Asking for it is not done here.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from math import isfinite
@@ -25,6 +26,25 @@ LAST: Final = frozenset({"complete", "failed"})
 COUNTS: Final = ("entries", "decided", "received", "failed", "unknown")
 
 Document = Mapping[str, Any]
+
+
+class EntryState(StrEnum):
+    """What status, verdict and heartbeats of an entry add up to; what needs attention first."""
+
+    FAILED = "failed"
+    TIMED_OUT = "timed_out"
+    CHECK_FAILED = "check_failed"  # its result is there, and says so
+    UNKNOWN = "unknown"
+    STALE = "stale"
+    RETRYING = "retrying"
+    RUNNING = "running"
+    COMPLETE = "complete"
+
+
+_REJECTED: Final = frozenset(
+    {EntryState.FAILED, EntryState.TIMED_OUT, EntryState.CHECK_FAILED, EntryState.UNKNOWN}
+)
+MOST_SAID: Final = 5  # lines about what hinders a run, where they are not all asked for
 
 
 class ReadOutcome(StrEnum):
@@ -61,8 +81,7 @@ class Row:
     """One entry, ready to be shown.
 
     `tests` are its tests by status. `heard` is the age of the last heartbeat in seconds, while one
-    is expected. `share` is the progress from 0 to 1 where both numbers are known. `held_up` is why
-    its Pod does not run, `pod` the same in the cluster's words.
+    is expected. `held_up` is why its Pod does not run, `pod` the same in the cluster's words.
     """
 
     key: str
@@ -71,10 +90,9 @@ class Row:
     status: str
     result: str
     tests: Mapping[str, int] = field(hash=False)
+    state: EntryState
     progress: str
-    share: float | None
     heard: int | None
-    stale: bool
     detail: str
     attempts: int | None
     size: int | None
@@ -104,7 +122,7 @@ class Row:
     @property
     def passed(self) -> bool:
         """Whether nothing speaks against it: its result may be open, or of a kind nobody judges."""
-        return not self.bad and self.result not in NOT_PASSED
+        return self.state not in _REJECTED
 
 
 def read_document(data: bytes) -> Document | None:
@@ -132,10 +150,7 @@ def known_status(found: Document) -> bool:
 def rows(document: Document) -> Iterator[Row]:
     """Yield the entries in the order they come."""
     for entry in items(document, "plugins"):
-        progress, pod = section(entry, "progress"), section(entry, "pod")
-        held_up = text(pod, "reason")
-        says = _joined(text(pod, "phase"), held_up, text(pod, "message")) if held_up else ""
-        total, completed = number(progress, "total"), number(progress, "completed")
+        pod = section(entry, "pod")
         plugin, node = text(entry, "name"), text(entry, "node")
         status = text(entry, "status")
         yield Row(
@@ -145,17 +160,32 @@ def rows(document: Document) -> Iterator[Row]:
             status=status,
             result=text(entry, "result_status"),
             tests=_tests(section(entry, "result_counts")),
-            progress=_counted(completed, total, _failures(progress)),
-            share=_share(completed, total),
+            state=_state(entry),
+            progress=_progress(entry),
             heard=None if status in DECIDED else number(entry, "last-heartbeat"),
-            stale=entry.get("stale") is True,
-            detail=_why(entry) or says or text(progress, "msg"),
+            detail=_detail(entry),
             attempts=number(entry, "attempts"),
             size=number(entry, "bytes"),
             received=text(entry, "received_at"),
-            held_up=held_up,
-            pod=says,
+            held_up=text(pod, "reason"),
+            pod=_held_up(pod),
         )
+
+
+def entry_display(entry: Mapping[str, Any]) -> dict[str, str]:
+    """Return what `/status` says of how an entry is shown."""
+    return {"state": _state(entry), "progress": _progress(entry), "detail": _detail(entry)}
+
+
+def run_display(document: Document) -> dict[str, Any]:
+    """Return what `/status` says of how a run is shown."""
+    return {
+        "state": run_state(document),
+        "headline": headline(document),
+        "summary": how_far(document),
+        "percent": percent(document),
+        "problems": _problems(document),
+    }
 
 
 def failed(document: Document) -> bool:
@@ -179,8 +209,17 @@ def empty(document: Document) -> bool:
     return over(document) and not counts(document)["entries"]
 
 
-def upload_failed(document: Document) -> bool:
-    """Whether the results could not be uploaded to where they were to go."""
+def good(document: Document, *, delivery_only: bool = False) -> bool:
+    """Whether nothing has failed: no delivery and, unless only these count, no check.
+
+    The upload of the results is one of the deliveries.
+    """
+    if _upload_failed(document):
+        return False
+    return not failed(document) if delivery_only else passed(document)
+
+
+def _upload_failed(document: Document) -> bool:
     return text(section(document, "upload"), "state") == UploadState.FAILED
 
 
@@ -194,13 +233,10 @@ def counts(document: Document) -> Mapping[str, int]:
 
     As the document says it; counted where it does not.
     """
-    return _told_counts(document) or counts_of(rows(document))
-
-
-def counts_of(entries: Iterable[Row]) -> dict[str, int]:
-    """Count the same among some entries."""
+    if told := _told_counts(document):
+        return told
     found = dict.fromkeys(COUNTS, 0)
-    for row in entries:
+    for row in rows(document):
         unknown = row.result == ResultStatus.UNKNOWN
         found["entries"] += 1
         found["decided"] += row.decided
@@ -220,7 +256,7 @@ def over(document: Document) -> bool:
 
 
 def percent(document: Document) -> int:
-    """Return how much is decided, from 0 to 100, whatever is written; 100 only when all is."""
+    """Return how much is decided, from 0 to 100, whatever is written."""
     share = document.get("percent_complete")
     if not isinstance(share, int | float):
         return 0
@@ -232,40 +268,58 @@ def _told_counts(document: Document) -> Mapping[str, int] | None:
     return stated if all(number(stated, name) is not None for name in COUNTS) else None
 
 
-def _why(entry: Mapping[str, Any]) -> str:
-    """Return reason and message of an entry's verdict, or those of its error."""
+def _state(entry: Mapping[str, Any]) -> EntryState:
+    status, result = text(entry, "status"), text(entry, "result_status")
+    if result == ResultStatus.UNKNOWN:
+        return EntryState.UNKNOWN
+    if status in BAD:
+        return EntryState(status)
+    if result in NOT_PASSED:
+        return EntryState.CHECK_FAILED
+    if status in DECIDED:
+        return EntryState.COMPLETE
+    if entry.get("stale") is True:
+        return EntryState.STALE
+    return EntryState.RETRYING if text(entry, "retry_until") else EntryState.RUNNING
+
+
+def _detail(entry: Mapping[str, Any]) -> str:
+    """Say why the entry is as it is: its verdict or error, else what it waits for or is doing."""
     error = section(entry, "error")
     reason = text(entry, "reason") or text(error, "reason")
     message = text(entry, "message") or text(error, "text")
-    return _joined(reason, message)
+    if why := _joined(reason, message) or text(error, "cause").replace("_", " "):
+        return why
+    if until := text(entry, "retry_until"):
+        tries = number(entry, "attempts") or 0
+        return f"failed uploads: {tries}, may be retried until {until[:19]}Z"
+    return _held_up(section(entry, "pod")) or text(section(entry, "progress"), "msg")
+
+
+def _held_up(pod: Mapping[str, Any]) -> str:
+    reason = text(pod, "reason")
+    return _joined(text(pod, "phase"), reason, text(pod, "message")) if reason else ""
 
 
 def _joined(*words: str) -> str:
     return ": ".join(filter(None, words))
 
 
-def _failures(progress: Mapping[str, Any]) -> int:
+def _progress(entry: Mapping[str, Any]) -> str:
+    progress = section(entry, "progress")
+    completed, total = number(progress, "completed") or 0, number(progress, "total") or 0
     listed = progress.get("failures")
-    return number(progress, "failures_total") or (len(listed) if isinstance(listed, list) else 0)
-
-
-def _counted(completed: int | None, total: int | None, failures: int) -> str:
-    if completed is None and total is None:
-        return ""
-    of = "" if total is None else f"/{total}"
+    failures = number(progress, "failures_total") or (
+        len(listed) if isinstance(listed, list) else 0
+    )
+    of = f"/{total}" if total > 0 else ""
     bad = f" ({failures} failed)" if failures else ""
-    return f"{completed or 0}{of}{bad}"
+    return f"{completed}{of}{bad}" if completed or of or bad else ""
 
 
 def _tests(told: Mapping[str, Any]) -> dict[str, int]:
     found = {str(word): number(told, word) or 0 for word in told}
     return {word: many for word, many in found.items() if many > 0}
-
-
-def _share(completed: int | None, total: int | None) -> float | None:
-    if completed is None or not total or total < 0:
-        return None
-    return min(max(completed / total, 0.0), 1.0)
 
 
 def plain_json(written: str) -> Any:
@@ -283,11 +337,48 @@ def _finite(written: str) -> float:
     return found
 
 
-# -- remarks ---------------------------------------------------------------------------------------
+# -- words about the run ---------------------------------------------------------------------------
 
 REMOVING: Final = "removing the plugins"
 FINISHING: Final = "finishing"
 UPLOADING: Final = "uploading the results"
+
+
+def headline(document: Document) -> str:
+    """Say how the run is, whether it goes on all the same, and what did not pass."""
+    counted, told = counts(document), [text(document, "status")]
+    if failed(document) and not over(document):
+        told.append("still running")
+    if empty(document):
+        told.append("no results expected")
+    for word in ("failed", "unknown"):
+        if counted[word]:
+            told.append(f"{counted[word]} of {counted['entries']} {word}")
+    if _upload_failed(document):
+        told.append("upload failed")
+    return ", ".join(told)
+
+
+def run_state(document: Document) -> str:
+    """Return its status, `failed` or `unknown`: a failed check is as bad as a missing result."""
+    if good(document):
+        return text(document, "status")
+    bad = not good(document, delivery_only=True) or counts(document)["failed"]
+    return Status.FAILED if bad else ResultStatus.UNKNOWN
+
+
+def how_far(document: Document) -> str:
+    """Say how much is done, whether that can change, and what is done now."""
+    counted = counts(document)
+    parts = [f"{counted['decided']} of {counted['entries']} done ({percent(document)}%)"]
+    doing, packed = ending(document), bool(section(document, "tar-info"))
+    if over(document):
+        parts.append("final")
+    elif failed(document) and not (doing or packed or text(document, "error")):
+        parts.append("may still change if a late result arrives")
+    if doing:
+        parts.append(doing)
+    return ", ".join(parts)
 
 
 def ending(document: Document) -> str:
@@ -310,9 +401,20 @@ def ending(document: Document) -> str:
 
 def own_words(document: Document) -> list[str]:
     """Say what the aggregator tells of itself: its own failure, and how the upload stands."""
-    error, upload = text(document, "error"), upload_words(document)
-    found = [f"the aggregator itself failed: {error}"] if error else []
-    return [*found, upload] if upload else found
+    return [*filter(None, (_own_failure(document), upload_words(document)))]
+
+
+def _own_failure(document: Document) -> str:
+    error = text(document, "error")
+    return f"the aggregator itself failed: {error}" if error else ""
+
+
+def _problems(document: Document) -> list[str]:
+    """Say what is wrong with the run as a whole, and where its plugins do not run."""
+    upload = upload_words(document) if text(section(document, "upload"), "error") else ""
+    said = hindrances(document)
+    more = f"{len(said) - MOST_SAID} more" if len(said) > MOST_SAID else ""
+    return [*filter(None, (_own_failure(document), upload, *said[:MOST_SAID], more))]
 
 
 def upload_words(document: Document) -> str:

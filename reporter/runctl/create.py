@@ -52,7 +52,7 @@ class _Posted:
     wanted: Object
     kind: str
     name: str
-    place: str | None
+    namespace: str | None
     shown: str
     uid: str = ""
 
@@ -144,8 +144,8 @@ class Creation:
     def create(self, wanted: Iterable[Object]) -> None:
         """Create them in this order. Raises NotCreated."""
         for each in wanted:
-            shown, place = display_name(each, self._namespace), namespace_of(each, self._namespace)
-            posted = _Posted(each, text(each, "kind"), View(each).name, place, shown)
+            shown, where = display_name(each, self._namespace), namespace_of(each, self._namespace)
+            posted = _Posted(each, text(each, "kind"), View(each).name, where, shown)
             self._posted.append(posted)
             posted.uid = View(self._create(posted)).uid
 
@@ -188,10 +188,12 @@ class Creation:
         made = [each for each in self._posted if each.uid]
         own = any(each.kind == "Namespace" for each in made)
         for each in reversed(made):
-            if own and each.place == self._namespace:
+            if own and each.namespace == self._namespace:
                 continue
             try:
-                self._api.delete(each.kind, each.place, each.name, uid=each.uid, timeout=TIMEOUT)
+                self._api.delete(
+                    each.kind, each.namespace, each.name, uid=each.uid, timeout=TIMEOUT
+                )
             except (NotFound, Conflict):
                 continue
             except KubeError as error:
@@ -217,7 +219,7 @@ class Creation:
             tries += 1
             try:
                 return self._api.create(
-                    posted.kind, posted.place, self._marked(posted.wanted), timeout=TIMEOUT
+                    posted.kind, posted.namespace, self._marked(posted.wanted), timeout=TIMEOUT
                 )
             except KubeError as error:
                 trouble = error
@@ -277,7 +279,7 @@ class Creation:
 
     def _existing(self, posted: _Posted) -> Object:
         """Return what has that name. Raises KubeError."""
-        return self._api.get(posted.kind, posted.place, posted.name, timeout=TIMEOUT)
+        return self._api.get(posted.kind, posted.namespace, posted.name, timeout=TIMEOUT)
 
     def _marked(self, wanted: Object) -> dict[str, Any]:
         metadata = section(wanted, "metadata")

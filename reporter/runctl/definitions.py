@@ -50,7 +50,7 @@ def definition_options(parser: "argparse._ActionsContainer") -> None:
         default=[],
         choices=BUILT_IN,
         dest="built_in",
-        help=f"a built-in plugin: {' or '.join(BUILT_IN)}; repeatable",
+        help=f"a built-in plugin: {' or '.join(BUILT_IN)} (for others use -f); repeatable",
     )
 
 

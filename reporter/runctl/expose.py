@@ -17,7 +17,7 @@ from reporter.common.objects import items, number, section, text
 from reporter.common.private_file import write_private
 from reporter.errors import Forbidden, KubeError, NotFound
 from reporter.run.connection_file import ConnectionFile, UnusableFile, encode
-from reporter.run.spec import longest
+from reporter.run.launch_file import longest
 from reporter.run.view import ReadOutcome
 from reporter.runctl.follow import Deadline
 from reporter.runctl.origin import by_connection, own_place, read_connection

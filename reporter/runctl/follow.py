@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from reporter.cli.exits import FAILED, GOOD, CannotTell
 from reporter.cli.output import tell
-from reporter.run.view import Document, Look, ReadOutcome, failed, passed, upload_failed
+from reporter.run.view import Document, Look, ReadOutcome, good
 from reporter.runctl.server import ANSWER
 
 if TYPE_CHECKING:
@@ -29,16 +29,6 @@ def delivery_option(parser: argparse.ArgumentParser) -> None:
 def exit_code(document: Document, *, delivery_only: bool) -> int:
     """Return 1 where something has failed."""
     return GOOD if good(document, delivery_only=delivery_only) else FAILED
-
-
-def good(document: Document, *, delivery_only: bool) -> bool:
-    """Return whether nothing has failed: no delivery and, unless only these count, no check.
-
-    The upload of the results is one of the deliveries.
-    """
-    if upload_failed(document):
-        return False
-    return not failed(document) if delivery_only else passed(document)
 
 
 class Deadline:

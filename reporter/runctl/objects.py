@@ -13,8 +13,8 @@ from reporter.common.manifest import Values, filled
 from reporter.common.objects import View, section
 from reporter.launch.job import secret_names
 from reporter.run import names
+from reporter.run.launch_file import encode_launch
 from reporter.run.plan import Key, plan_document
-from reporter.run.spec import encode_launch
 from reporter.runctl.pod_security import pod_security
 from reporter.runctl.spec import RunSpec, plugin_account, status_name
 

@@ -18,8 +18,8 @@ from reporter.cli.cluster import TIMEOUT, words
 from reporter.common.objects import Object, View, items, section, text
 from reporter.errors import AlreadyExists, Forbidden, KubeError, NotFound
 from reporter.launch.job import job
+from reporter.run.launch_file import RunLocation
 from reporter.run.names import RUN_LABEL
-from reporter.run.spec import RunLocation
 from reporter.runctl.cluster_run import is_gone
 from reporter.runctl.objects import own_namespace, without_namespace
 from reporter.runctl.spec import OWN_NAMESPACE, RunSpec, display_name, namespace_of

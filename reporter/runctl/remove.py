@@ -219,7 +219,7 @@ class Removal:
         try:
             self._api.delete(
                 found.kind,
-                found.place,
+                found.namespace,
                 found.view.name,
                 uid=found.uid,
                 grace=found.grace,
@@ -236,14 +236,14 @@ class Removal:
 
 
 class _Found:
-    """An object that is still there; `place` is its namespace.
+    """An object that is still there.
 
     `grace` is what a Pod gets, in seconds; without it, what a plugin's Pod says itself.
     """
 
     def __init__(self, found: Object, namespace: str, grace: int | None) -> None:
         self.view, self.kind = View(found), text(found, "kind")
-        self.place, self.shown = namespace_of(found, namespace), display_name(found, namespace)
+        self.namespace, self.shown = namespace_of(found, namespace), display_name(found, namespace)
         self.uid, self.deleting = self.view.uid, self.view.deleting
         # The rest of a plugin's period is for an upload, and nobody takes one any more.
         self.grace = (grace or own_grace(found)) if self.kind == "Pod" else None

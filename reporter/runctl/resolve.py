@@ -17,10 +17,10 @@ from reporter.cli.exits import CannotTell, content, unreadable
 from reporter.common.objects import items, text
 from reporter.errors import Forbidden
 from reporter.run.definition import Definition
+from reporter.run.launch_file import Launch, longest
 from reporter.run.names import is_run_name
 from reporter.run.nodes import Selected, select
 from reporter.run.plan import Plan, Plugin
-from reporter.run.spec import Launch, longest
 from reporter.run.tar_upload import LONGEST_URL, expires_too_soon, read_destination
 from reporter.runctl.spec import OWN_NAMESPACE, RunSpec, UploadTo, plugin_account
 

@@ -11,7 +11,6 @@ from typing import Any, BinaryIO
 from reporter.cli import output as show
 from reporter.cli.exits import FAILED, GOOD, USAGE, CannotTell
 from reporter.cli.output import tell
-from reporter.common.lifecycle import discard_output
 from reporter.common.objects import number, text
 from reporter.common.private_file import sync_directory
 from reporter.runctl import origin
@@ -84,13 +83,7 @@ def run(options: argparse.Namespace) -> int:
         return FAILED
     except OSError as error:
         raise CannotTell(f"cannot write {goal}: {error.strerror}") from None
-    try:
-        _put(announced, goal, files, options)
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        discard_output()
-        raise CannotTell(f"cannot write the path: {error.strerror}") from None
+    _put(announced, goal, files, options)
     if trouble := confirm(server, found):
         tell(
             "the download was not confirmed, so `status-ctl delete` will ask for confirmation: "

@@ -7,8 +7,8 @@ from typing import Final
 from reporter.cli import output as show
 from reporter.cli.cluster import cluster_arguments
 from reporter.cli.options import count, image_argument, length, size
+from reporter.run.launch_file import MOST_NODES_AT_ONCE
 from reporter.run.plan import DEFAULT_TIMEOUT, LONGEST_TIMEOUT
-from reporter.run.spec import MOST_NODES_AT_ONCE
 from reporter.runctl.definitions import definition_options
 from reporter.runctl.follow import delivery_option
 

@@ -41,7 +41,7 @@ _MADE: Final = ",".join([*(f"{key}={value}" for key, value in PART_OF.items()), 
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class ListedRun:
     """One run: its aggregator's Job, and what its Pod says; `detail` is why it says nothing.
 
     `created_at` is Unix seconds.
@@ -87,7 +87,7 @@ def run(options: argparse.Namespace) -> int:
     return GOOD
 
 
-def _runs_in(api: "KubeApi", namespace: str | None) -> Iterator[Run]:
+def _runs_in(api: "KubeApi", namespace: str | None) -> Iterator[ListedRun]:
     """Yield the runs of a namespace, None for all. Raises KubeError."""
     found = list(api.list_all("Pod", namespace, EVERY_RUN, timeout=TIMEOUT))
     pods = {_named(pod): pod for pod in reversed(newest_first(found))}
@@ -96,18 +96,18 @@ def _runs_in(api: "KubeApi", namespace: str | None) -> Iterator[Run]:
         created = View(job).created
         pod = pods.get((place, name))
         if pod is None:
-            yield Run(place, name, created, None, NO_POD)
+            yield ListedRun(place, name, created, None, NO_POD)
             continue
         look = of_reading(read_status(pod))
-        yield Run(place, name, created, look.document, look.detail)
+        yield ListedRun(place, name, created, look.document, look.detail)
 
 
 def _incomplete(
-    api: "KubeApi", namespace: str | None, whole: Iterable[Run], options: argparse.Namespace
-) -> list[Run]:
+    api: "KubeApi", namespace: str | None, whole: Iterable[ListedRun], options: argparse.Namespace
+) -> list[ListedRun]:
     """Return the runs of which there are only traces. Raises KubeError."""
     known = {(each.namespace, each.name) for each in whole}
-    found: dict[tuple[str, str], Run] = {}
+    found: dict[tuple[str, str], ListedRun] = {}
     for place, name, trace in _traces(api, namespace):
         key, going = (place, name), trace.deleting
         if key in known or (key in found and not going):
@@ -115,7 +115,7 @@ def _incomplete(
         command = f"status-ctl delete {name}{place_words(place, options)}"
         detail = f"incomplete, unless it is just being created or deleted; {command} removes it"
         created = trace.created
-        found[key] = Run(place, name, created, None, "is being deleted" if going else detail)
+        found[key] = ListedRun(place, name, created, None, "is being deleted" if going else detail)
     return list(found.values())
 
 
@@ -123,7 +123,7 @@ def _named(found: Any) -> tuple[str, str]:
     return View(found).namespace, text(View(found).labels, RUN_LABEL)
 
 
-def _cells(run: Run) -> list[str]:
+def _cells(run: ListedRun) -> list[str]:
     age = show.ago(None if run.created_at is None else time.time() - run.created_at)
     if run.document is None:
         return [run.name, "", "", "", "", age, run.detail]
@@ -139,7 +139,7 @@ def _cells(run: Run) -> list[str]:
     ]
 
 
-def _item(run: Run) -> dict[str, Any]:
+def _item(run: ListedRun) -> dict[str, Any]:
     return {
         "namespace": run.namespace,
         "name": run.name,

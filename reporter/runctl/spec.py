@@ -6,8 +6,8 @@ from typing import Any, Final, Literal
 
 from reporter.common.objects import Object, View, text
 from reporter.run import names
+from reporter.run.launch_file import Launch
 from reporter.run.plan import Plan
-from reporter.run.spec import Launch
 
 OWN_NAMESPACE: Final = "status-reporter-{run}"
 """The namespace of a run that has one to itself."""

@@ -8,21 +8,18 @@ from reporter.cli.table import paint, table, terminal_columns
 from reporter.common.objects import section, text
 from reporter.common.text import clean
 from reporter.run.view import (
+    MOST_SAID,
     Document,
+    EntryState,
     Row,
-    counts,
-    empty,
-    ending,
-    failed,
+    headline,
     hindrances,
-    over,
+    how_far,
     own_words,
-    passed,
-    percent,
     rows,
+    run_state,
 )
 
-_SAID = 5  # lines about what hinders the run
 _NARROW = ["PLUGIN", "NODE", "STATUS", "RESULT", "TESTS", "PROGRESS", "SEEN", "DETAIL"]
 _WIDE = [*_NARROW[:-1], "TRIES", "SIZE", "RECEIVED", _NARROW[-1]]
 _TESTS = _NARROW.index("TESTS")
@@ -42,8 +39,8 @@ def put_run(document: Document, options: argparse.Namespace) -> None:
 def run_lines(document: Document, options: argparse.Namespace, *, wide: bool = False) -> list[str]:
     """Return summary and table."""
     entries, colours = list(rows(document)), show.colours(options)
-    head = _headline(document)
-    colour = colours.get(_worst(document), "")
+    head = headline(document)
+    colour = colours.get(run_state(document), "")
     lines = [paint(head, colour) + summary(document)[len(head) :]]
     lines += [clean(each, 1024) for each in own_words(document)]
     if entries:
@@ -54,7 +51,7 @@ def run_lines(document: Document, options: argparse.Namespace, *, wide: bool = F
         columns = None if wide else terminal_columns(sys.stdout)
         lines += ["", *table(header, cells, columns=columns, colours=colours)]
     said = hindrances(document)
-    shown = said if wide else said[:_SAID]
+    shown = said if wide else said[:MOST_SAID]
     if shown:
         lines += ["", *(clean(each, 1024) for each in shown)]
     if len(said) > len(shown):
@@ -70,38 +67,13 @@ def run_lines(document: Document, options: argparse.Namespace, *, wide: bool = F
 
 def summary(document: Document) -> str:
     """Say in a line how the run is."""
-    counted, share = counts(document), f"{percent(document)}%"
-    done = f"{counted['decided']} of {counted['entries']} done ({share})"
-    parts = [f"{_headline(document)}: {done}"]
-    if over(document):
-        parts.append("final")
-    elif failed(document):
-        parts.append("may still change if a late result arrives")
-    if doing := ending(document):
-        parts.append(doing)
-    if run := text(document, "run"):
-        parts.append(f"run {clean(run, 253)}")
-    return ", ".join(parts)
-
-
-def _headline(document: Document) -> str:
-    """Say how the run is, and of its entries how many did not pass."""
-    if empty(document):
-        return f"{text(document, 'status')}, no results expected"
-    counted = counts(document)
-    told = [f"{counted[word]} of {counted['entries']} {word}" for word in ("failed", "unknown")]
-    return ", ".join([text(document, "status"), *(each for each in told if each[0] != "0")])
-
-
-def _worst(document: Document) -> str:
-    """The word whose colour the run has."""
-    if passed(document):
-        return text(document, "status")
-    return "failed" if failed(document) or counts(document)["failed"] else "unknown"
+    run = text(document, "run")
+    named = f", run {clean(run, 253)}" if run else ""
+    return f"{headline(document)}: {how_far(document)}{named}"
 
 
 def _cells(row: Row, *, wide: bool) -> list[str]:
-    heard = show.ago(row.heard) + (" stale" if row.stale else "")
+    heard = show.ago(row.heard) + (" stale" if row.state is EntryState.STALE else "")
     cells = [row.plugin, row.node, row.status, row.result, row.passed_of, row.progress, heard]
     if wide:
         cells += [str(row.attempts or ""), show.size(row.size), row.received[:19]]

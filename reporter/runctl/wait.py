@@ -16,9 +16,9 @@ from reporter.cli.output import tell
 from reporter.cli.table import Bar
 from reporter.errors import KubeError, Unavailable
 from reporter.run.names import is_run_name
-from reporter.run.view import Document, Look, ReadOutcome, counts, ending, over, rows
+from reporter.run.view import Document, Look, ReadOutcome, counts, ending, good, over, rows
 from reporter.runctl import origin
-from reporter.runctl.follow import Deadline, Looks, delivery_option, good, once
+from reporter.runctl.follow import Deadline, Looks, delivery_option, once
 from reporter.runctl.origin import Origin
 from reporter.runctl.server import ANSWER
 from reporter.runctl.table import put_run, summary

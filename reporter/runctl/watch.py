@@ -13,6 +13,7 @@ from reporter.common.objects import stamp
 from reporter.common.text import clean
 from reporter.run.view import (
     Document,
+    EntryState,
     Look,
     Row,
     hindrances,
@@ -37,6 +38,8 @@ exit codes:
   2    usage error
   4    cannot tell: forbidden, no source for the status, or the run was deleted
   130  Ctrl-C"""
+
+_STATES = list(EntryState)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -104,7 +107,8 @@ class Screen:
             # A line that goes on in the next one would push the first ones out of reach.
             return lines if width(line) <= columns else [cut(line, columns), *lines[1:]]
         urgent = sorted(
-            zip(entries, rows(document), strict=False), key=lambda pair: _urgency(pair[1])
+            zip(entries, rows(document), strict=False),
+            key=lambda pair: _STATES.index(pair[1].state),
         )
         fitting = {**document, "plugins": [entry for entry, _ in urgent[: max(room - 1, 0)]]}
         lines = run_lines(fitting, self._options, wide=wide)
@@ -167,14 +171,9 @@ class Lines:
 
 def _facts(row: Row) -> tuple[str, ...]:
     """What makes a line when it is new, unlike the age of a heartbeat."""
-    return row.key, row.status, row.result, row.progress, row.detail, str(row.stale)
+    return row.key, row.status, row.result, row.state, row.progress, row.detail
 
 
 def _told(row: Row) -> str:
-    return "  ".join(filter(None, (row.key, row.status, row.result, row.progress, row.detail)))
-
-
-def _urgency(row: Row) -> int:
-    if not row.passed:
-        return 0
-    return 1 if row.stale else 2 if not row.decided else 3
+    status = f"{row.status} stale" if row.state is EntryState.STALE else row.status
+    return "  ".join(filter(None, (row.key, status, row.result, row.progress, row.detail)))

@@ -80,7 +80,7 @@ class Pace:
         refused = self._refused = isinstance(error, Forbidden | InvalidRequest)
         longest = 60.0 if refused else 5.0
         if left is not None:  # thousands may end at once: often only towards the end
-            longest = min(5.0, max(0.5, left / 16))
+            longest = min(5.0, max(0.5, left / 8))
         delay = next_delay(
             self._failures,
             self._rng,

@@ -115,7 +115,9 @@ class PodWatch:
             self._on_failure("getPod", error)
             with self._lock:
                 self._failures += 1
-                self._current, self._refused = False, isinstance(error, Forbidden)
+                self._refused = isinstance(error, Forbidden)
+                # An API server ends no watch because a right was taken.
+                self._current = self._refused and self._live
                 if self._refused:  # perhaps for days, and in thousands of Pods
                     pause = min(POLL_PAUSE * self._failures, 60.0)
                 else:

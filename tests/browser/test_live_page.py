@@ -47,15 +47,21 @@ def test_live_update(browser, stage):
     said = browser.run(f"return {row(E2E)}.innerText")
     stage.fail(Key("sysd", "node2"), Cause.WORKER_ERROR, "no journal", "logs")
     stage.receive(Key("sysd", "node1"))
-    browser.until("document.querySelector('#hero-status').textContent === 'Failed, still running'")
+    browser.until(
+        "document.querySelector('#hero-status').textContent === arguments[0]",
+        "Failed, still running, 1 of 4 failed",
+    )
     browser.until("document.querySelector('#percent').textContent === '50%'")
 
-    assert "6 of 12" in said
-    assert "Worker reported an error (logs): no journal" in browser.text("#rows")
-    assert "1 of 4 results received · 1 failed · 2 open · 1 failed test" == browser.text(
-        "#hero-sub"
+    assert "5/12 (1 failed)" in said
+    assert "logs: no journal" in browser.text("#rows")
+    assert (
+        "2 of 4 done (50%), may still change if a late result arrives"
+        " · 1 failed · 2 running · 1 complete · 1 failed test"
+    ) == browser.text("#hero-sub")
+    assert browser.run("return document.title").startswith(
+        "50 % · Failed, still running, 1 of 4 failed · "
     )
-    assert browser.run("return document.title").startswith("50 % · Failed · ")
     assert "sysd/node2" == browser.run(f"return {KEYS}[0]")
     assert [] == browser.complaints()
 
@@ -70,15 +76,16 @@ def test_the_end(browser, stage):
     tar = Tar("202601010000_sonobuoy_x.tar.gz", "2026-01-01T00:00:00Z", "ab" * 32, 1_500_000)
     trying = TarUpload("store", UploadState.UPLOADING, 1.0, "503")
     stage.call(stage.store.note_upload(trying, tar))
-    browser.until("document.querySelector('#tar').textContent.includes('uploading to store')")
-    assert "uploading to store: 503" in browser.text("#run-error")
-    assert "4 of 4 results received · uploading the results" == browser.text("#hero-sub")
+    browser.until("document.querySelector('#tar').textContent.includes('store: uploading')")
+    again = "uploading the results to store; it is tried again: 503"
+    assert again == browser.text("#problems")
+    assert "4 of 4 done (100%), uploading the results · 4 complete" == browser.text("#hero-sub")
     stage.call(stage.store.note_upload(TarUpload("store", UploadState.UPLOADED, 2.0)))
     stage.call(stage.store.advance_run(Phase.CLOSED, tar=tar))
     browser.until(f"{LINK} === 'Run is over'")
 
     assert "Complete" == browser.text("#hero-status")
-    assert "uploaded to store" in browser.text("#tar")
+    assert "store: uploaded" in browser.text("#tar")
     assert tar.name in browser.text("#tar")
     assert "1.4 MiB" in browser.text("#tar")
     assert not stage.watched
@@ -111,10 +118,10 @@ def test_what_the_launcher_shows(browser):
         browser.run(f"{row(E2E)}.querySelector('.expand').click()")
         browser.until("document.querySelectorAll('.more').length === 1")
         details = browser.text(".more")
-        first = browser.text("#run-error")
+        first = browser.text("#problems")
         launched.launch(Step.WATCHING, degraded=LauncherTrouble(1.0, "watching Jobs: 403"))
-        browser.until("document.querySelector('#run-error').textContent.includes('blocked since')")
-        held_up = browser.text("#run-error")
+        browser.until("document.querySelector('#problems').textContent.includes('blocked since')")
+        held_up = browser.text("#problems")
         browser.until(f"!{row(E2E)}.textContent.includes('ErrImagePull')")
         launched.receive(E2E)
         ends = []
@@ -128,16 +135,19 @@ def test_what_the_launcher_shows(browser):
             )
             ends.append(browser.text("#hero-sub"))
         launched.launch(Step.DONE, stays={"Job r1": "it is being deleted"})
-        browser.until("document.querySelector('#run-error').textContent.includes('Job r1')")
-        stays = browser.text("#run-error")
+        browser.until("document.querySelector('#problems').textContent.includes('Job r1')")
+        stays = browser.text("#problems")
 
     assert "Pending: ErrImagePull: not found" == waits
     assert "e2e-x, on node1, Pending" in details
     assert "ErrImagePull: not found" in details
-    assert "e2e skips node win1: not Linux" == first
-    assert held_up.endswith(": watching Jobs: 403 · e2e skips node win1: not Linux")
-    received = "1 of 1 result received"
-    assert [f"{received} · finishing", f"{received} · removing the plugins"] == ends
+    assert "plugin e2e skips node win1: not Linux" == first
+    assert held_up.endswith(": watching Jobs: 403 · plugin e2e skips node win1: not Linux")
+    done = "1 of 1 done (100%)"
+    assert [
+        f"{done}, finishing · 1 complete",
+        f"{done}, final, removing the plugins · 1 complete",
+    ] == ends
     assert "Job r1 could not be removed: it is being deleted · " in stays
     assert [] == browser.complaints()
 
@@ -159,10 +169,12 @@ def test_a_check_that_failed(browser, stage):
     browser.until(f"{LINK} === 'Run is over'")
 
     assert "failed" == early
-    assert "Complete, 1 of 4 failed" == browser.text("#hero-status")
+    headline = "Complete, 1 of 4 failed, 1 of 4 unknown"
+    assert headline == browser.text("#hero-status")
     assert "failed" == browser.run("return document.querySelector('#hero').dataset.kind")
-    assert "4 of 4 results received · 1 failed check · 1 unknown" == browser.text("#hero-sub")
-    assert browser.run("return document.title").startswith("100 % · Complete, 1 of 4 failed · ")
+    states = "1 check failed · 1 unknown · 2 complete"
+    assert f"4 of 4 done (100%), final · {states}" == browser.text("#hero-sub")
+    assert browser.run("return document.title").startswith(f"100 % · {headline} · ")
     assert ["sysd/node1", "sysd/node2"] == browser.run(f"return {KEYS}.slice(0, 2)")
     shown = [browser.run(f"return {row(key)}.innerText") for key in (node1, node2, node3)]
     for text, words in zip(
@@ -175,9 +187,14 @@ def test_a_check_that_failed(browser, stage):
         strict=True,
     ):
         assert [] == [word for word in words if word not in text]
-    assert [1, 0] == [
-        browser.run(f"return {row(key)}.querySelectorAll('.bad').length") for key in (node1, node3)
+    assert ["check_failed", "unknown", "complete"] == [
+        browser.run(f"return {row(key)}.dataset.kind") for key in (node1, node2, node3)
     ]
+    browser.run("window.fetch = () => Promise.reject(new TypeError('the network is away'))")
+    browser.run(f"{row(node1)}.querySelector('.expand').click()")
+    browser.until("document.querySelector('.more .note').textContent.includes('cannot be reached')")
+    told = browser.run("return [...document.querySelectorAll('.more dd')].map(e => e.textContent)")
+    assert ["DiskTooSlow", "p99 is 80 ms"] == told[:2]
     assert [] == browser.complaints()
 
 
@@ -188,9 +205,9 @@ def test_what_the_percentage_means(browser, stage):
     opened(browser, stage.url, 4)
 
     assert "50%" == browser.text("#percent")
-    assert (
-        "50 % of the expected results are decided: received or given up. 25 % are received."
-    ) == browser.run("return document.querySelector('#percent').title")
+    assert ("2 of 4 expected results are decided, 1 of them received.") == browser.run(
+        "return document.querySelector('#percent').title"
+    )
 
 
 def test_heartbeats(browser, stage):
@@ -199,7 +216,7 @@ def test_heartbeats(browser, stage):
     stage.beat(Key("sysd", "node1"), 0)
     opened(browser, stage.url, 4)
 
-    assert "Silent" in browser.run(f"return {row(E2E)}.innerText")
+    assert "Stale" in browser.run(f"return {row(E2E)}.innerText")
     assert "3 h ago" in browser.run(f"return {row(E2E)}.innerText")
     node1 = row(Key("sysd", "node1"))
     browser.until(f"/[2-9] s ago/.test({node1}.innerText)")
@@ -364,11 +381,11 @@ def test_by_keyboard(browser, stage):
     opened_by_key = browser.text(".more")
     stage.progress(E2E, msg="moved")
     stage.receive(Key("sysd", "node1"))
-    browser.until("document.querySelector('#hero-sub').textContent.startsWith('1 of 4')")
+    browser.until("document.querySelector('#hero-sub').textContent.startsWith('2 of 4')")
 
     assert ("Skip to the results", "results", "search") == (skip, target, search)
     assert "solid" == outline
-    assert "Timed out" in opened_by_key
+    assert "Deadline" in opened_by_key
     assert browser.run("return document.activeElement.matches('.expand')"), "focus got lost"
 
 

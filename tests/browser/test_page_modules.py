@@ -15,8 +15,8 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 TOLD = """
 const told = (key, more = {}) => ({
   key, name: key.split("/")[0], node: key.split("/")[1], status: "running", result_status: "",
-  "last-heartbeat": null, stale: false, retry_until: null, reason: "", message: "", error: null,
-  progress: null, ...more,
+  "last-heartbeat": null, progress: null, ...more,
+  display: {state: "running", progress: "", detail: "", ...more.display},
 });
 const counts = (entries) => ({entries, decided: 0, received: 0, failed: 0, unknown: 0});
 const fields = (revision, more = {}) => ({run: "r", revision, counts: counts(3), ...more});
@@ -55,33 +55,13 @@ def asked(open_browser: Callable[[], Browser]) -> Iterator[Callable[..., Any]]:
         ("1.0 KiB", "size(1024)"),
         ("2048.0 GiB", "size(2 ** 41)"),
         ("soon", "when('soon')"),
-        (29, "percent(0.29)"),
-        (99, "percent(0.9999)"),
-        (100, "percent(1)"),
+        ("Check failed", "label('check_failed')"),
+        ("", "label('')"),
     ],
 )
 def test_words(asked, said, call):
     """Numbers, ages and sizes as people say them; what is no time stays as it is."""
-    assert said == asked("words", "count, age, size, when, percent", f"return {call};")
-
-
-@pytest.mark.parametrize(
-    ("kind", "more"),
-    [
-        ("running", "{}"),
-        ("silent", "{stale: true, retry_until: 'x'}"),
-        ("retrying", "{retry_until: 'x'}"),
-        ("complete", "{status: 'complete', result_status: 'passed'}"),
-        ("complete", "{status: 'complete', result_status: ''}"),
-        ("check_failed", "{status: 'complete', result_status: 'failed'}"),
-        ("unknown", "{status: 'complete', result_status: 'unknown'}"),
-        ("timed_out", "{status: 'timed_out', result_status: 'timeout'}"),
-        ("failed", "{status: 'of a later version'}"),
-    ],
-)
-def test_the_kind_of_an_entry(asked, kind, more):
-    """What asks for attention comes first; a state that is not known is no good one."""
-    assert kind == asked("words", "kindOf", f"return kindOf(told('p/n', {more}));")
+    assert said == asked("words", "count, age, size, when, label", f"return {call};")
 
 
 @pytest.mark.parametrize(
@@ -90,13 +70,13 @@ def test_the_kind_of_an_entry(asked, kind, more):
         ("", "null"),
         ("1,000 passed", "{passed: 1000, failed: 0}"),
         (
-            "1 failed, 2 timed out, 3 unknown, 4 worn, 5 skipped, 6 passed",
+            "1 failed, 6 passed, 5 skipped, 2 timeout, 3 unknown, 4 worn",
             "{passed: 6, worn: 4, skipped: 5, unknown: 3, failed: 1, timeout: 2}",
         ),
     ],
 )
 def test_outcomes(asked, said, counts):
-    """The worst first, a plugin's own words between; what nothing has is not said."""
+    """By their words; what nothing has is not said."""
     assert said == asked("words", "outcomes", f"return outcomes({counts});")
 
 
@@ -115,15 +95,14 @@ def test_the_tests_of_a_plugin(asked):
 @pytest.mark.parametrize(
     ("has", "more"),
     [
-        (True, "{status: 'complete', result_status: 'failed', reason: 'TestsFailed'}"),
-        (True, "{status: 'complete', result_status: 'unknown', result_counts: {a: 2}}"),
-        (False, "{status: 'complete', result_status: 'failed', result_counts: {failed: 1}}"),
-        (False, "{status: 'complete', result_status: 'passed', result_counts: {passed: 9}}"),
-        (False, "{status: 'failed', result_status: 'failed', reason: 'TestsFailed'}"),
+        (True, "{status: 'complete', display: {state: 'check_failed'}}"),
+        (False, "{status: 'complete', display: {state: 'complete'}}"),
+        (False, "{status: 'failed', display: {state: 'failed'}}"),
+        (False, "{}"),
     ],
 )
 def test_entries_with_more_to_tell(asked, has, more):
-    """Tests are asked for only where the row has not said it all."""
+    """Tests are asked for where a result did not pass."""
     assert has is asked("report", "hasReport", f"return hasReport(told('p/n', {more}));")
 
 
@@ -178,12 +157,12 @@ def test_an_entry(asked):
     script = """
     const entry = new Entry(7);
     const progress = {msg: "Reading", total: 10, completed: -5, failures_total: 2};
-    entry.take(told("P/Node", {progress, error: {cause: "lost", reason: "Gone", text: "Away"}}));
-    const before = entry.placed({sort: "progress", text: "result lost"});
-    entry.take(told("P/Node", {status: "complete", "last-heartbeat": 3}));
+    entry.take(told("P/Node", {progress, display: {detail: "Gone: Away"}}), 4);
+    const before = entry.placed({sort: "progress", text: "gone: away"});
+    entry.take(told("P/Node", {status: "complete", "last-heartbeat": 3}), 7);
     return [before, entry.placed({sort: "plan", text: ""}), entry.share, entry.silent === Infinity];
     """
-    assert ["running  0.2 true", "complete   true", 1, True] == asked("entry", "Entry", script)
+    assert ["4  0.2 true", "7   true", 1, True] == asked("entry", "Entry", script)
 
 
 def test_pages_add_up(asked):
@@ -243,36 +222,14 @@ def test_the_list(asked, view, order):
     script = f"""
     const run = new (await import("/page/run.js")).Run(() => {{}});
     run.take({{...fields(1), plugins: [
-      told("p/10", {{status: "complete", result_status: "passed"}}),
+      told("p/10", {{status: "complete", result_status: "passed", display: {{state: "complete"}}}}),
       told("p/9", {{"last-heartbeat": 4}}),
-      told("q/1", {{status: "failed"}}),
+      told("q/1", {{status: "failed", display: {{state: "failed"}}}}),
     ]}});
     const view = {{only: "", verdict: null, text: "", sort: "plan", down: false, ...{view}}};
     return chosen(run.entries.values(), view).map(entry => entry.told.key).join(" ");
     """
     assert order == asked("list", "chosen", script)
-
-
-@pytest.mark.parametrize(
-    ("said", "status", "more"),
-    [
-        (["Running", "running"], "running", "{}"),
-        (["Failed", "failed"], "failed", "{failed: 2}"),
-        (["Complete, 2 of 3 failed", "failed"], "complete", "{failed: 2, unknown: 1}"),
-        (["Complete, 1 of 3 unknown", "unknown"], "complete", "{unknown: 1}"),
-        (["Complete, no results expected", "unknown"], "complete", "{entries: 0}"),
-        (["later", "later"], "later", "{}"),
-    ],
-)
-def test_the_headline(asked, said, status, more):
-    """From what the run says of its entries: they need not be there yet."""
-    script = f"""
-    const {{word, kind}} = headline({{
-      status: given[0], final: given[0] === "complete", counts: {{...counts(3), ...{more}}},
-    }});
-    return [word, kind];
-    """
-    assert said == asked("hero", "headline", script, status)
 
 
 def test_elements_are_changed_only_where_they_differ(asked):

@@ -15,9 +15,9 @@ from reporter.launch.job import job
 from reporter.launch.seen import read_event, read_pod
 from reporter.launch.situation import Row
 from reporter.run.definition import Definition
+from reporter.run.launch_file import Launch, RunLocation
 from reporter.run.names import entry_name
 from reporter.run.plan import Key, Plugin
-from reporter.run.spec import Launch, RunLocation
 from tests.bed import binaries
 from tests.bed.controlplane import ControlPlane
 

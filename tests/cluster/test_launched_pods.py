@@ -17,9 +17,9 @@ import yaml
 from reporter.launch.job import job, secret, secret_name
 from reporter.run.definition import Definition
 from reporter.run.definition_file import read_definitions
+from reporter.run.launch_file import Launch, RunLocation
 from reporter.run.names import entry_name
 from reporter.run.plan import Key, Plan, Plugin
-from reporter.run.spec import Launch, RunLocation
 from reporter.runctl.objects import objects
 from reporter.runctl.resolve import config_keys
 from reporter.runctl.spec import RunSpec, plugin_account

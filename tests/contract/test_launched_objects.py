@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from reporter.kube.api import KINDS
+from reporter.kube.resources import KINDS
 from reporter.launch.job import job, secret, secret_name
 from reporter.run.plan import Plan, Plugin
 from reporter.runctl.objects import objects
@@ -77,7 +77,7 @@ class Cluster:
 
 
 @pytest.fixture(scope="module")
-def cluster(controlplane: ControlPlane) -> Iterator[Cluster]:
+def server(controlplane: ControlPlane) -> Iterator[Cluster]:
     with RealServer(controlplane) as server, Cluster(server) as ready:
         yield ready
 
@@ -88,11 +88,11 @@ def accepted(reply: Reply) -> None:
     assert (201, None) == (reply.status, reply.headers.get("Warning")), said
 
 
-def levels_that_admit(cluster: Cluster, template: Object) -> list[str]:
+def levels_that_admit(server: Cluster, template: Object) -> list[str]:
     """The levels under which the server takes a Pod; a refusal for another reason is an error."""
     admitting = []
     for level in LEVELS:
-        reply = cluster.create_pod(template, level)
+        reply = server.create_pod(template, level)
         if reply.status == 201:
             admitting.append(level)
         else:
@@ -105,44 +105,42 @@ def level_and_above(level: str) -> list[str]:
 
 
 @pytest.mark.parametrize("situation", TEMPLATES)
-def test_a_template_is_admitted_from_the_level_that_we_say(
-    cluster: Cluster, situation: str
-) -> None:
+def test_a_template_is_admitted_from_the_level_that_we_say(server: Cluster, situation: str) -> None:
     template, level, _ = TEMPLATES[situation]
-    assert level_and_above(level) == levels_that_admit(cluster, template)
+    assert level_and_above(level) == levels_that_admit(server, template)
 
 
 @pytest.mark.parametrize("situation", YAML)
-def test_jobs_and_their_pods_are_accepted(cluster: Cluster, situation: str) -> None:
+def test_jobs_and_their_pods_are_accepted(server: Cluster, situation: str) -> None:
     """The Job as it is, and its Pod under the very level that the definition alone needs."""
     found = definition(situation)
-    place = replace(PLACE, namespace=cluster.spaces["privileged"])
+    place = replace(PLACE, namespace=server.spaces["privileged"])
     plugin = plugin_of(found)
     for key in plugin.keys:
         made = job(place, launch_of(found), plugin, key, index=1, timeout=60)
-        accepted(cluster.create("Job", made))
-        admitting = levels_that_admit(cluster, made["spec"]["template"])
+        accepted(server.create("Job", made))
+        admitting = levels_that_admit(server, made["spec"]["template"])
         assert level_and_above(needed(found.template)[0]) == admitting
     name = secret_name(place.run, plugin, plugin.keys[0])
     pems = {
         "ca": PEMS["client_ca"],
         **{each: PEMS[each] for each in ("certificate", "private_key")},
     }
-    accepted(cluster.create("Secret", secret(place, name, plugin.keys[0], **pems)))
+    accepted(server.create("Secret", secret(place, name, plugin.keys[0], **pems)))
 
 
 @pytest.mark.parametrize("situation", SITUATIONS)
-def test_the_objects_of_a_run_are_accepted(cluster: Cluster, situation: str) -> None:
+def test_the_objects_of_a_run_are_accepted(server: Cluster, situation: str) -> None:
     """Each of them, and the aggregator's Pod under the restricted profile."""
-    options = replace(SITUATIONS[situation], namespace=cluster.empty)
+    options = replace(SITUATIONS[situation], namespace=server.empty)
     if options.status_tls is not None:
         options = replace(options, status_tls=StatusTls(**PEMS))
-    accept_all(cluster, options)
+    accept_all(server, options)
     pod = objects(options)[-1]["spec"]["template"]
-    assert list(LEVELS) == levels_that_admit(cluster, pod)
+    assert list(LEVELS) == levels_that_admit(server, pod)
 
 
-def test_a_run_of_a_thousand_nodes_fits_into_its_objects(cluster: Cluster) -> None:
+def test_a_run_of_a_thousand_nodes_fits_into_its_objects(server: Cluster) -> None:
     """Names of cloud nodes, a certificate for each: ConfigMap and Roles stay below the limits."""
     found = definition("adapter on each node")
     nodes = tuple(
@@ -152,15 +150,15 @@ def test_a_run_of_a_thousand_nodes_fits_into_its_objects(cluster: Cluster) -> No
     options = options_of(found)
     options = replace(
         options,
-        namespace=cluster.empty,
+        namespace=server.empty,
         plan=replace(options.plan, plugins=(plugin,)),
     )
-    accept_all(cluster, options)
+    accept_all(server, options)
 
 
-def accept_all(cluster: Cluster, options: RunSpec) -> None:
+def accept_all(server: Cluster, options: RunSpec) -> None:
     """Every object of the run is accepted; a namespace under another name than what is there."""
     for made in objects(options):
         if made["kind"] == "Namespace":
             made["metadata"]["name"] += "-new"
-        accepted(cluster.create(made["kind"], made))
+        accepted(server.create(made["kind"], made))

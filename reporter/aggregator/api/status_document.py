@@ -17,7 +17,7 @@ from urllib.parse import parse_qsl
 from reporter.run.heartbeats import heard_since
 from reporter.run.plan import Key
 from reporter.run.state import Snapshot
-from reporter.run.status import entry_document, run_fields
+from reporter.run.status import entry_document, run_document
 
 LARGEST: Final = 5_000  # entries of a page
 LONGEST: Final = 20  # seconds to wait for something new
@@ -44,7 +44,7 @@ class Moment:
 
     def run(self, **more: object) -> bytes:
         """Write the run without its entries, and what else is known of the answer."""
-        return encode(run_fields(self.snapshot, now=self.now) | more)
+        return encode(run_document(self.snapshot, now=self.now) | more)
 
 
 def encode(document: object) -> bytes:

@@ -32,8 +32,8 @@ from reporter.pki.issuing import (
     server_names,
 )
 from reporter.run.identity import ANY_NODE, client_uri
+from reporter.run.launch_file import Launch, longest
 from reporter.run.plan import Key, Plan
-from reporter.run.spec import Launch, longest
 
 LONGER = 3600.0  # after the last timeout: retries, late results, the last answers
 NEAR_EXPIRY = 3600.0

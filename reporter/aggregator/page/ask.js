@@ -1,5 +1,7 @@
 // Asking for a document beside the stream: what it says, or why there is none.
 
+import { capital } from "./words.js";
+
 const AGAIN = 3, LONGEST = 60; // seconds between two tries, where another one may help
 
 /** Ask until there is an answer that lasts, or `signal` ends it. `tell` gets words for the time until then. */
@@ -9,7 +11,7 @@ export async function ask(url, signal, tell) {
     try {
       const answer = await fetch(url, { cache: "no-cache", signal });
       if (answer.ok) return { found: await answer.json(), problem: "" };
-      problem = sentence((await answer.text()).trim() || String(answer.status));
+      problem = `${capital((await answer.text()).trim() || String(answer.status))}.`;
       if (![409, 429, 503].includes(answer.status)) return { found: null, problem };
       pause = Math.min(Number(answer.headers.get("Retry-After")) || AGAIN, LONGEST);
     } catch (error) {
@@ -20,5 +22,3 @@ export async function ask(url, signal, tell) {
     signal.throwIfAborted();
   }
 }
-
-const sentence = (text) => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;

@@ -2,7 +2,7 @@
 
 import { $, icon, make, say } from "./elements.js";
 import { Row } from "./row.js";
-import { number, ORDER, RANK, VERDICTS_KNOWN, verdictWord, WORDS } from "./words.js";
+import { label, number, STATES } from "./words.js";
 
 const SLICE = 150; // rows made in one frame
 const STEP = 2000; // rows shown, and again for each click on the button below them
@@ -12,7 +12,7 @@ const ANY = "any"; // no verdict has this name
 const names = new Intl.Collator("en", { numeric: true });
 const COMPARE = {
   plan: (one, other) => one.index - other.index,
-  status: (one, other) => RANK[one.kind] - RANK[other.kind],
+  status: (one, other) => one.rank - other.rank,
   key: (one, other) => names.compare(one.told.key, other.told.key),
   progress: (one, other) => one.share - other.share,
   failures: (one, other) => other.failures - one.failures,
@@ -21,8 +21,8 @@ const COMPARE = {
 
 /** The entries that are wanted, in order. */
 export function chosen(entries, { only, verdict, text, sort, down }) {
-  const wanted = [...entries].filter((entry) => (!only || entry.kind === only)
-    && (verdict === null || entry.verdict === verdict) && (!text || entry.words.includes(text)));
+  const wanted = [...entries].filter((entry) => (!only || entry.told.display.state === only)
+    && (verdict === null || entry.told.result_status === verdict) && (!text || entry.words.includes(text)));
   const compare = COMPARE[sort], direction = down ? -1 : 1;
   return wanted.sort((one, other) => direction * compare(one, other) || one.index - other.index);
 }
@@ -54,9 +54,9 @@ export class List {
     this.showOrder();
   }
 
-  /** Show how many entries are of which kind; a click shows only these. */
+  /** Show how many entries are in which state; a click shows only these. */
   showChips(all) {
-    for (const kind of ["", ...ORDER]) {
+    for (const kind of ["", ...STATES]) {
       const many = kind ? all[kind] : this.#run.entries.size;
       let chip = this.#chips.get(kind);
       if (chip === undefined) this.#chips.set(kind, (chip = this.#newChip(kind)));
@@ -68,21 +68,22 @@ export class List {
 
   /** Offer the verdicts there are, with how many entries have each. */
   showVerdicts(found) {
-    const words = [...new Set([ANY, ...Object.keys(VERDICTS_KNOWN), ...found.keys()])];
-    const wanted = words.filter((word) => word === ANY || found.has(word) || word === this.view.verdict);
+    const words = new Set(found.keys());
+    if (this.view.verdict !== null) words.add(this.view.verdict);
+    const wanted = [ANY, ...[...words].sort()];
     const options = [...$("verdict").options];
     if (wanted.join("\n") !== options.map(({ value }) => value).join("\n")) { // else it stays: it may be open
       $("verdict").replaceChildren(...wanted.map((value) => make("option", { value })));
       $("verdict").value = this.view.verdict ?? ANY;
     }
     for (const option of $("verdict").options) {
-      say(option, option.value === ANY ? "Any verdict" : `${verdictWord(option.value)} (${number.format(found.get(option.value) ?? 0)})`);
+      say(option, option.value === ANY ? "Any verdict" : `${option.value || "No verdict yet"} (${number.format(found.get(option.value) ?? 0)})`);
     }
   }
 
   #newChip(kind) {
     const total = make("b");
-    const element = make("button", { className: "chip", type: "button", data: { kind } }, ...(kind ? [icon(kind)] : []), kind ? WORDS[kind] : "All", total);
+    const element = make("button", { className: "chip", type: "button", data: { kind } }, ...(kind ? [icon(kind)] : []), label(kind) || "All", total);
     element.addEventListener("click", () => {
       this.#look({ only: this.view.only === kind ? "" : kind });
       for (const [each, { element }] of this.#chips) element.setAttribute("aria-pressed", String(this.view.only === each));

@@ -27,16 +27,16 @@ function draw() {
   const { news } = run;
   run.forget();
   for (const entry of news.entries) {
-    const place = entry.placed(list.view);
-    if (place !== entry.place) news.order = true;
-    entry.place = place;
+    const placed = entry.placed(list.view);
+    if (placed !== entry.lastPlaced) news.order = true;
+    entry.lastPlaced = placed;
     entry.row?.show();
   }
   if (!run.fields) return;
   if (news.fields) {
     const all = tally(run.entries.values());
     showRun(run, all);
-    showPlugins(run.entries.values(), run.tests);
+    showPlugins(run);
     list.showChips(all);
     list.showVerdicts(verdicts(run.entries.values()));
   }

@@ -1,14 +1,13 @@
 // The tests of one entry that did not pass, with what they say. They are asked for when the entry is opened.
 
 import { ask } from "./ask.js";
-import { icon, make, say } from "./elements.js";
-import { outcomes, sumOf, verdictWord } from "./words.js";
+import { make, say } from "./elements.js";
+import { outcomes } from "./words.js";
 
 const KINDS = new Map([["failed", "check_failed"], ["timeout", "timed_out"]]);
 
-/** Whether there is more to be told than the row has: an error, or an adapter's result, is one reason and its message. */
-export const hasReport = ({ status, result_status, result_counts, reason }) =>
-  status === "complete" && !["", "passed"].includes(result_status) && (reason === "TestsFailed" || sumOf(result_counts) > 1);
+/** Whether there is a result that did not pass. */
+export const hasReport = ({ status, display }) => status === "complete" && display.state !== status;
 
 export class Report {
   #ended = new AbortController();
@@ -54,11 +53,10 @@ export class Report {
 }
 
 function item({ path, name, status, text }) {
-  const kind = KINDS.get(status) ?? "unknown";
-  const title = make("p", { className: "test" }, icon(kind), make("span", { className: "outcome", textContent: verdictWord(status) }),
-    make("b", { textContent: name || "(no name)" }));
+  const outcome = make("span", { className: "outcome", textContent: status });
+  const title = make("p", { className: "test" }, outcome, make("b", { textContent: name || "(no name)" }));
   const above = path.length ? [make("p", { className: "path mono", textContent: path.join(" › ") })] : [];
   const long = text.length > 600 || text.split("\n").length > 8; // scrolled, by the keyboard as well
-  return make("li", { data: { kind } }, title, ...above, ...(text ? [make("pre", { textContent: text, ...(long && { tabIndex: 0 }) })] : []));
+  return make("li", { data: { kind: KINDS.get(status) ?? "unknown" } }, title, ...above, ...(text ? [make("pre", { textContent: text, ...(long && { tabIndex: 0 }) })] : []));
 }
 

@@ -2,7 +2,7 @@
 
 import { bar, facts, icon, make, mark, say, share, sign } from "./elements.js";
 import { hasReport, Report } from "./report.js";
-import { age, CAUSES, count, hours, number, outcomes, size, sumOf, when, WORDS } from "./words.js";
+import { age, count, label, number, outcomes, size, sumOf, when } from "./words.js";
 
 const LISTS = 5000; // between two requests for the whole lists of an entry
 
@@ -14,18 +14,15 @@ export class Row {
   }
 
   #build() {
-    const { told, kind } = this.entry;
-    this.sign = icon(kind);
+    const { told } = this.entry;
+    this.sign = icon(told.display.state);
     this.word = make("span");
     this.plugin = make("b");
     this.node = make("span", { className: "mono" });
     this.bar = bar("complete", "failed");
     this.steps = make("span");
     this.count = make("div", { className: "count" }, this.bar, this.steps);
-    this.cause = make("b");
-    this.why = make("span");
-    this.error = make("div", { className: "text bad" }, this.cause, this.why);
-    this.message = make("div", { className: "text" });
+    this.detail = make("div", { className: "text" });
     this.fails = make("td", { className: "fails number", role: "cell" });
     this.beat = make("td", { className: "beat number", role: "cell" });
     this.button = make("button", {
@@ -36,48 +33,28 @@ export class Row {
     this.element = make("tr", { className: "row", role: "row" },
       make("td", { className: "state", role: "cell" }, this.sign, this.word),
       make("td", { className: "who", role: "rowheader" }, this.plugin, this.node),
-      make("td", { className: "work", role: "cell" }, this.count, this.error, this.message),
+      make("td", { className: "work", role: "cell" }, this.count, this.detail),
       this.fails, this.beat,
       make("td", { className: "last", role: "cell" }, this.button));
   }
 
   show() {
-    const { told, kind, done, failures, total } = this.entry, { progress, error } = told;
-    mark(this.element, "kind", kind);
-    sign(this.sign.firstChild, kind);
-    say(this.word, WORDS[kind]);
+    const { told, done, failures, total } = this.entry, { state, progress, detail } = told.display;
+    mark(this.element, "kind", state);
+    sign(this.sign.firstChild, state);
+    say(this.word, label(state));
     say(this.plugin, told.name);
     say(this.node, told.node || "cluster-wide");
-    const measured = progress !== null && total > 0;
-    this.count.hidden = !measured && told.status !== "complete";
+    const [good, bad] = this.bar.children, measured = total > 0;
+    share(good, done, total);
+    share(bad, Math.min(failures, total - done), total);
+    const received = told.status === "complete" ? `Result received, ${size(told.bytes)}` : "";
+    const tests = sumOf(told.result_counts) > 1 ? `, ${outcomes(told.result_counts)}` : "";
+    say(this.steps, measured || !received ? progress : received + tests);
     this.bar.hidden = !measured;
-    if (measured) {
-      const [good, bad] = this.bar.children;
-      share(good, done, total);
-      share(bad, Math.min(failures, total - done), total);
-      say(this.steps, `${number.format(done + failures)} of ${number.format(total)}`);
-    } else {
-      const tests = sumOf(told.result_counts), passed = told.result_counts?.passed ?? 0;
-      const said = [told.bytes !== null && size(told.bytes), tests > 1 && `${number.format(passed)} of ${number.format(tests)} tests passed`];
-      say(this.steps, ["Result received", ...said.filter(Boolean)].join(", "));
-    }
-    const judged = Boolean(told.reason || told.message);
-    this.error.hidden = error === null && !told.retry_until && !judged;
-    this.error.classList.toggle("bad", kind !== "complete");
-    if (error !== null) {
-      say(this.cause, (CAUSES[error.cause] ?? error.cause) + (error.reason ? ` (${error.reason})` : ""));
-      say(this.why, error.text ? `: ${error.text}` : "");
-    } else if (told.retry_until) {
-      say(this.cause, count(told.attempts, "failed upload"));
-      say(this.why, `, may be repeated until ${when(told.retry_until, hours)}`);
-    } else if (judged) {
-      say(this.cause, told.reason);
-      say(this.why, told.reason && told.message ? `: ${told.message}` : told.message);
-    }
-    const { pod } = told, waits = pod?.reason ? [pod.phase, pod.reason, pod.message].filter(Boolean).join(": ") : "";
-    const said = error || judged ? "" : waits || (progress?.msg ?? "");
-    say(this.message, said || (told.late ? "Arrived after the worker was given up on" : ""));
-    this.message.hidden = !this.message.textContent;
+    this.count.hidden = !this.steps.textContent;
+    say(this.detail, detail);
+    this.detail.hidden = !detail;
     say(this.fails, failures ? number.format(failures) : "–");
     this.fails.classList.toggle("some", failures > 0);
     this.fails.classList.toggle("none", failures === 0);
@@ -87,7 +64,7 @@ export class Row {
 
   /** Ages grow by themselves; those of decided entries do not matter. */
   showAge() {
-    const { told, heard } = this.entry, open = told.status === "running";
+    const { open, heard } = this.entry;
     const text = !open ? "–" : heard === null ? "not yet" : age((performance.now() - heard) / 1000);
     say(this.beat, text);
     this.beat.classList.toggle("none", !open || heard === null);
@@ -116,12 +93,12 @@ export class Row {
     const pairs = [];
     const add = (name, value) => { if (value !== null && value !== undefined && value !== "") pairs.push([name, String(value)]); };
     if (error) {
-      add("Cause", CAUSES[error.cause] ?? error.cause);
+      add("Cause", label(error.cause));
       add("Worker's reason", error.reason);
       add("Error", error.text);
     } else {
       add("Reason", told.reason);
-      if (told.reason !== "TestsFailed") add("Result", told.message); // else the tests say more
+      add("Result", told.message);
     }
     add("Verdict", told.result_status);
     add("Tests", outcomes(told.result_counts));

@@ -1,7 +1,7 @@
 // What is known of the run: its fields, its entries in the order of the plan, and what is new of them.
 
 import { Entry } from "./entry.js";
-import { ORDER } from "./words.js";
+import { count, label, number, STATES } from "./words.js";
 
 export class Run {
   constructor(changed) {
@@ -50,7 +50,7 @@ export class Run {
 
   #put(entry, told) {
     this.#count(told.name, entry.told?.result_counts, -1);
-    entry.take(told);
+    entry.take(told, STATES.indexOf(told.display.state));
     this.#count(told.name, told.result_counts, 1);
     this.news.entries.add(entry);
     this.news.fields = true;
@@ -60,13 +60,23 @@ export class Run {
 /** How many entries have which verdict. */
 export function verdicts(entries) {
   const found = new Map();
-  for (const { verdict } of entries) found.set(verdict, (found.get(verdict) ?? 0) + 1);
+  for (const { told: { result_status } } of entries) found.set(result_status, (found.get(result_status) ?? 0) + 1);
   return found;
 }
 
-/** How many entries are of which kind, and how many tests have failed. */
+/** How many entries are in which state, how many are waited for, and how many tests have failed. */
 export function tally(entries) {
-  const found = { ...Object.fromEntries(ORDER.map((kind) => [kind, 0])), failures: 0 };
-  for (const entry of entries) { found[entry.kind] += 1; found.failures += entry.failures; }
+  const found = { ...Object.fromEntries(STATES.map((state) => [state, 0])), open: 0, failures: 0 };
+  for (const entry of entries) {
+    found[entry.told.display.state] += 1;
+    found.open += entry.open;
+    found.failures += entry.failures;
+  }
   return found;
+}
+
+/** A tally in words. */
+export function tallied(all) {
+  const states = STATES.filter((state) => all[state]).map((state) => `${number.format(all[state])} ${label(state).toLowerCase()}`);
+  return [...states, ...(all.failures ? [count(all.failures, "failed test")] : [])];
 }

@@ -106,7 +106,7 @@ class TestExample:
         """The adapter's own failure beside the crash; Sonobuoy's readers get verdict and count."""
         status, run_status = finished.shown[-1]
 
-        assert ("failed", 0.6667) == (run_status["result_status"], run_status["plugins_reported"])
+        assert ("failed", 0.6666) == (run_status["result_status"], run_status["plugins_reported"])
         assert {
             "storage/global": "NoStorageClass",
             "quota/global": "AdapterExitedWithError",

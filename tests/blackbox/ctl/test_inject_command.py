@@ -1,7 +1,6 @@
 """`status-ctl inject` and `uninject` from the outside: output, report, exit code."""
 
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -186,22 +185,6 @@ def test_variables_that_are_no_settings():
     assert "ports" not in reporter
     assert "--env MAX_WAIT_TIME: not a setting of the reporter" in report
     assert "--env METRICS_PORT='tcp://10.0.0.1:9090': set by Kubernetes for a Service" in report
-
-
-def test_a_disk_that_is_full():
-    """One line and a documented exit code: a pipeline must not apply half of it."""
-    with Path("/dev/full").open("wb") as full:
-        done = forked.run(
-            [*STATUS_CTL, "inject", "-f", "-"],
-            input=JOB.encode(),
-            stdout=full,
-            stderr=subprocess.PIPE,
-            timeout=BOUND,
-        )
-
-    assert 2 == done.returncode
-    last = done.stderr.decode().splitlines()[-1]
-    assert "status-ctl: cannot write the manifests: No space left on device" == last
 
 
 def test_json_stays_json():

@@ -120,7 +120,7 @@ class TestFile:
                 timeout=BOUND,
             )
 
-        said = "status-ctl: cannot write the path: No space left on device\n"
+        said = "status-ctl: cannot write the output: No space left on device\n"
         assert (4, said) == (done.returncode, done.stderr.decode())
         assert ([NAME], []) == (left(home), confirmed(server))
 

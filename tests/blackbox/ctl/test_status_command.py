@@ -186,7 +186,7 @@ class TestExitCodes:
             code, out, err = home.run("status", "--url", server.url)
 
         assert (1, "") == (code, err)
-        assert "failed, 1 of 2 failed: 1 of 2 done (50%), may still change" in out
+        assert "failed, still running, 1 of 2 failed: 1 of 2 done (50%), may still change" in out
         assert "gone away" in out
 
     def test_a_failure_that_was_delivered(self, home: Home) -> None:

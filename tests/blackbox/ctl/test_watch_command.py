@@ -54,6 +54,15 @@ class TestPipe:
             "complete: 1 of 1 done (100%), final, run 5e1f0c6a",
         ] == told(out)
 
+    def test_a_worker_that_falls_silent(self, home: Home) -> None:
+        """Its line says what is new."""
+        silent = run_status("running", entry("e2e", stale=True), revision=43)
+        with server(run_status("running", entry("e2e")), silent, DONE) as asked:
+            _, out, _ = home.run("watch", "--url", asked.url)
+
+        told_of_it = [line for line in told(out) if line.startswith("e2e/global")]
+        assert ["e2e/global  running", "e2e/global  running stale"] == told_of_it[:2]
+
     def test_rows_for_many_are_said_once(self, home: Home) -> None:
         """By the annotations of a large run several rows have one key."""
         alike = [entry("disk", "*"), entry("disk", "*", status="complete")]
@@ -197,7 +206,7 @@ class TestTerminal:
         lines = drawn.splitlines()
         assert 1 == code
         assert 12 >= len(lines)
-        assert "failed, 1 of 500 failed: 500 of 500 done (100%)" in lines[0]
+        assert "failed, still running, 1 of 500 failed: 500 of 500 done (100%)" in lines[0]
         assert lines[3].startswith("e2e     bad   failed")
         assert "... and 493 more" in drawn
         assert "n499" in out.split("\x1b[H")[-1]

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.blackbox.sidecar.scene import RUNNING, Scene
-from tests.fakekube import CloseMidStream, ErrorEvent, Line, Silence
+from tests.fakekube import Answer, CloseMidStream, ErrorEvent, Line, Silence
 from tests.fakekube.faults import Fault
 
 A = ("Unknown", RUNNING, False)
@@ -55,6 +55,19 @@ def test_a_watch_that_is_refused(scene: Scene) -> None:
     scene.write("{")
     scene.fake.wait_for(lambda: len(scene.fake.requests("GET", "/pods/")) > asked)
     scene.adapter(scene.ended(1))
+
+    assert 0 == reporter.finish()
+    assert [A, ("False", "InvalidResultFormat", True)] == scene.history()
+
+
+def test_the_right_to_get_is_taken_while_the_watch_goes_on(scene: Scene) -> None:
+    """The API server ends no watch for that: what it shows decides."""
+    scene.create(form="native")
+    reporter = scene.start()
+    scene.wait_condition(RUNNING)
+    scene.fake.fail(Answer(403), method="GET", path="/pods/", watch=False, times=None)
+    scene.write("{")
+    scene.adapter(scene.ended(0))
 
     assert 0 == reporter.finish()
     assert [A, ("False", "InvalidResultFormat", True)] == scene.history()

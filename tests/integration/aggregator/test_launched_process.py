@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 from pathlib import Path
 
-from reporter.run.spec import encode_launch
+from reporter.run.launch_file import encode_launch
 from tests.blackbox.aggregator.process import site
 from tests.fakekube import Answer, FakeKube
 from tests.plugin_launches import definition, options_of

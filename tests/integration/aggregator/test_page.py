@@ -1,11 +1,13 @@
 """The live page as it is served: its files, what they may do in a browser, and who gets them."""
 
+import json
 import re
 from html.parser import HTMLParser
 from importlib.resources import files as resources
 
 import pytest
 
+from reporter.run.view import EntryState
 from tests.integration.aggregator.api.scene import situation
 from tests.integration.aggregator.api.test_status import serving
 
@@ -178,6 +180,13 @@ def test_modules_are_asked_for_at_once():
     assert imported == set(MODULES) - {"main.js"}
     assert sorted(f"page/{name}" for name in imported) == named
     assert set(MODULES) == {each.name for each in PAGE.iterdir() if each.name.endswith(".js")}
+
+
+def test_the_states_of_entries():
+    """The page has those of `/status`, in the same order."""
+    (states,) = re.findall(r"STATES = (.*);", (PAGE / "words.js").read_text(encoding="utf-8"))
+
+    assert list(EntryState) == json.loads(states)
 
 
 def test_text_is_never_markup():

@@ -1,4 +1,4 @@
-"""Standard output whose reader leaves, as `| head` does: nothing is cut off without an error."""
+"""Standard output that takes no more, as of `| head`: nothing is cut off without an error."""
 
 import fcntl
 import os
@@ -20,12 +20,12 @@ spec: {template: {spec: {restartPolicy: Never, containers: [{name: main, image: 
 """
 
 
-def start(command, *arguments, stdout, unbuffered, **settings):
+def start(command, *arguments, stdout, unbuffered, stderr=subprocess.PIPE, **settings):
     return subprocess.Popen(
         [sys.executable, str(ROOT / "cmd" / f"{command}.py"), *arguments],
         env={**os.environ, **settings, "PYTHONUNBUFFERED": unbuffered},
         stdout=stdout,
-        stderr=subprocess.PIPE,
+        stderr=stderr,
     )
 
 
@@ -74,3 +74,32 @@ def test_settings_that_nobody_reads_are_no_success(command, arguments, unbuffere
         said = process.communicate(timeout=BOUND)[1].decode()
 
     assert (NOBODY_READS, "") == (process.returncode, said)
+
+
+@pytest.mark.parametrize(
+    "arguments", [("completion", "bash"), ("jobs", "--help"), ("inject", "-f", "jobs.yaml")]
+)
+@pytest.mark.parametrize("unbuffered", ["", "1"], ids=["buffered", "unbuffered"])
+def test_a_disk_that_is_full(arguments, unbuffered, tmp_path, monkeypatch):
+    """However much is written: the manifests do not fit into a buffer."""
+    monkeypatch.chdir(tmp_path)
+    Path("jobs.yaml").write_text("---\n".join([JOB] * 200))
+    with Path("/dev/full").open("wb") as full:
+        ctl = start("status-ctl", *arguments, unbuffered=unbuffered, stdout=full)
+        said = ctl.communicate(timeout=BOUND)[1].decode()
+
+    expected = "status-ctl: cannot write the output: No space left on device"
+    assert (4, expected) == (ctl.returncode, said.splitlines()[-1])
+
+
+@pytest.mark.parametrize(
+    ("code", "arguments"),
+    [(4, ("completion", "bash")), (4, ("status", "--url", "http://127.0.0.1:1")), (2, ("stauts",))],
+)
+def test_a_full_disk_for_messages_too(code, arguments):
+    """The exit code stays: 1 would say that a run has failed."""
+    with Path("/dev/full").open("wb") as full:
+        ctl = start("status-ctl", *arguments, unbuffered="", stdout=full, stderr=full)
+        ctl.communicate(timeout=BOUND)
+
+    assert code == ctl.returncode

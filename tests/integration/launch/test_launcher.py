@@ -128,7 +128,8 @@ async def test_an_upload_begins_at_the_last_look_of_a_run(
     monkeypatch.setattr(one, "close", lambda key: False)
     one.passes = lambda key: False
     async with one.begun():
-        await one.until(lambda: one.names("Pod"))
+        # The launcher has seen the Job: it knows what to delete, however soon the run is over.
+        await one.until(lambda: one.entry(CHECK).launched_at is not None)
         await one.store.mark_failed(CHECK, Failure("final", time.time(), "so", Cause.POD_FAILED))
         await one.until(lambda: one.launcher.through)
     assert [] == one.names("Job")

@@ -7,8 +7,8 @@ from pathlib import Path
 from reporter.launch.job import secret_name
 from reporter.launch.requests import Kube, Secrets
 from reporter.pki.issuing import Pair
+from reporter.run.launch_file import RunLocation
 from reporter.run.plan import Plugin
-from reporter.run.spec import RunLocation
 from tests.fakekube import FakeKube
 from tests.integration.launch.world import CHECK, NAMESPACE, RUN, World, on_loop
 from tests.kube_client import connect

@@ -26,10 +26,10 @@ from reporter.launch.world import LaunchedRun
 from reporter.pki.issuing import Pair
 from reporter.run.clock import RunClock
 from reporter.run.entry import State
+from reporter.run.launch_file import RunLocation
 from reporter.run.names import entry_name
 from reporter.run.plan import GLOBAL, Key, Plan, Plugin
 from reporter.run.record import Cause
-from reporter.run.spec import RunLocation
 from reporter.run.state import Step
 from tests.fakekube import Answer, FakeKube
 from tests.integration.launch.cluster import runs, waits

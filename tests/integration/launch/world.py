@@ -19,10 +19,10 @@ from reporter.ledger import Store
 from reporter.run.clock import RunClock
 from reporter.run.definition import Definition
 from reporter.run.entry import Entry
+from reporter.run.launch_file import Launch
 from reporter.run.names import key_of
 from reporter.run.plan import GLOBAL, Key, Plan, Plugin
 from reporter.run.record import Rank, Record
-from reporter.run.spec import Launch
 from reporter.runctl.objects import objects
 from reporter.runctl.spec import RunSpec
 from tests.fakekube import FakeKube, Rule

@@ -45,8 +45,8 @@ Step = Callable[[Store], Awaitable[object]]
 
 STEPS: tuple[Step, ...] = (
     lambda store: store.begin_launching(),
-    lambda store: store.launch("e2e", at=NOW),
-    lambda store: store.launch_entries([NODE1, NODE2], at=NOW),
+    lambda store: store.note_plugin_launch("e2e", at=NOW),
+    lambda store: store.note_launches([NODE1, NODE2], at=NOW),
     lambda store: store.start_entries({NODE1: NOW + 5}),
     lambda store: store.record_progress(E2E, replacing(3), UpdateId("a", 1), at=NOW),
     lambda store: store.record_progress(E2E, appending(5, "x"), UpdateId("a", 2), at=NOW),

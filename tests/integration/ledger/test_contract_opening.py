@@ -54,7 +54,7 @@ async def test_a_new_run_has_every_entry_of_the_plan_open_and_in_its_order(world
 async def test_everything_is_there_when_the_run_is_opened_again(world: World):
     """All fields of all kinds of facts survive, the moment of the first start too."""
     async with world.opened() as store:
-        await store.launch("sysd", at=NOW)
+        await store.note_plugin_launch("sysd", at=NOW)
         await store.mark_failed(E2E, gave_up())
         await store.record_result(E2E, report())
         await store.record_result(NODE1, result())
@@ -129,8 +129,8 @@ async def test_an_empty_plan_may_close_at_once(world: World):
 async def test_outages_move_windows_and_deadlines_over_restarts(world: World):
     """C11: by the time since the last sign of life, which is counted once."""
     async with world.opened() as store:
-        await store.launch("e2e", at=NOW)
-        await store.launch("sysd", at=NOW)
+        await store.note_plugin_launch("e2e", at=NOW)
+        await store.note_plugin_launch("sysd", at=NOW)
         await store.mark_failed(NODE1, failed_try())
         store.note_alive(NOW + 20)
     async with world.opened(now=NOW + 80) as again:
@@ -145,7 +145,7 @@ async def test_outages_move_windows_and_deadlines_over_restarts(world: World):
 async def test_an_outage_ends_later_than_a_sign_of_life_that_is_still_to_be_written(world: World):
     """Which is older, and would give its time away once more at the next start."""
     async with world.opened() as store:
-        await store.launch("e2e", at=NOW)
+        await store.note_plugin_launch("e2e", at=NOW)
         store.note_alive(NOW + 20)
         await store.workers_return(at=NOW + 80)
         assert NOW + 160 == store.entry(E2E).deadline

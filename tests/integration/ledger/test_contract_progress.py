@@ -230,7 +230,7 @@ async def test_windows_are_moved_again_when_workers_can_connect(world: World):
 async def test_a_sign_of_life_counts_before_it_is_written(world: World):
     """A pause of the process begins with the last one, not with the last that is on the disk."""
     async with world.opened(pace=3600.0) as store:
-        await store.launch("e2e", at=NOW)
+        await store.note_plugin_launch("e2e", at=NOW)
         store.note_alive(NOW + 1)
         for _ in range(3):
             await store.probe()

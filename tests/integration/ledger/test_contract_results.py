@@ -126,7 +126,7 @@ async def test_a_failure_of_a_key_outside_the_plan_is_ignored(world: World):
         assert Marked.IGNORED == await store.mark_failed(NOBODY, gave_up())
         ignored = {NOBODY: Marked.IGNORED}
         assert ignored == await store.mark_all_failed({NOBODY: gave_up()})
-        await store.launch("nope", at=NOW)
+        await store.note_plugin_launch("nope", at=NOW)
         assert before == store.snapshot()
 
 
@@ -158,8 +158,8 @@ async def test_while_nothing_is_due_the_disk_is_not_asked(world: World):
     commits: list[int] = []
     async with world.opened(on_commit=lambda _, number: commits.append(number)) as store:
         assert 0 == await store.give_up_due(NOW + 999)
-        await store.launch("e2e", at=NOW)
-        await store.launch("sysd", at=NOW)
+        await store.note_plugin_launch("e2e", at=NOW)
+        await store.note_plugin_launch("sysd", at=NOW)
         assert 0 == await store.give_up_due(NOW + 49)
         assert [1, 1] == commits
         assert [2, 1] == [await store.give_up_due(NOW + at) for at in (50, 100)]
@@ -188,8 +188,8 @@ async def test_the_first_launch_sets_the_deadline_from_the_plan(world: World):
     """A restarted aggregator says it again; that gives no new time."""
     async with world.opened() as store:
         for at in (NOW, NOW + 40):
-            await store.launch("e2e", at=at)
-            await store.launch("sysd", at=at)
+            await store.note_plugin_launch("e2e", at=at)
+            await store.note_plugin_launch("sysd", at=at)
 
         assert [(NOW, NOW + 100), (NOW, NOW + 50), (NOW, NOW + 50)] == [
             (entry.launched_at, entry.deadline) for entry in store.snapshot().entries.values()
@@ -202,14 +202,14 @@ async def test_a_clock_that_begins_with_the_container(world: World):
     async with world.opened() as store:
         assert not store.launching
         await store.begin_launching()
-        await store.launch_entries([NODE1, NODE2], at=NOW)
-        await store.launch_entries([], at=NOW)
+        await store.note_launches([NODE1, NODE2], at=NOW)
+        await store.note_launches([], at=NOW)
         await store.start_entries({NODE1: NOW + 7})
         await store.start_entries({})
     async with world.opened() as store:
         assert store.launching
         await store.begin_launching()
-        await store.launch_entries([NODE1], at=NOW + 99)
+        await store.note_launches([NODE1], at=NOW + 99)
         await store.start_entries({NODE1: NOW + 99})
 
         assert [

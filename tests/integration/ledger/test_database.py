@@ -78,7 +78,7 @@ async def test_the_log_is_written_ahead_and_synced_with_every_commit(tmp_path: P
 
     world = World(tmp_path, connect)
     async with world.opened() as store:
-        await store._writer.commit(look)
+        await store._writer.submit(look)
     assert {
         "journal_mode": "wal",
         "synchronous": 2,

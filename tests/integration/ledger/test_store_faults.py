@@ -387,7 +387,7 @@ async def test_a_sign_of_life_that_could_not_be_written(tmp_path: Path, disk):
     """It is written as soon as there is room: else a restart would count time that was none."""
     world = World(tmp_path, disk.connect)
     async with world.opened() as store:
-        await store.launch("e2e", at=NOW)
+        await store.note_plugin_launch("e2e", at=NOW)
     async with world.opened() as store:
         with log.capture():
             failing(disk, sqlite3.SQLITE_FULL)

@@ -165,13 +165,13 @@ class Ledgers(RuleBasedStateMachine):
     def a_plugin_is_launched(self, plugin: str) -> None:
         """Perhaps again."""
         self.model.launch(plugin, self.now)
-        self.do(self.store.launch(plugin, at=self.now))
+        self.do(self.store.note_plugin_launch(plugin, at=self.now))
 
     @rule(key=KEYS)
     def a_job_is_taken(self, key: Key) -> None:
         """Perhaps again."""
         self.model.launch_entry(key, self.now)
-        self.do(self.store.launch_entries([key], at=self.now))
+        self.do(self.store.note_launches([key], at=self.now))
 
     @rule(key=KEYS)
     def a_container_begins(self, key: Key) -> None:

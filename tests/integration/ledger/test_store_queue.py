@@ -214,7 +214,7 @@ async def test_many_keys_take_as_many_statements_as_one(tmp_path: Path, disk):
     async with World(tmp_path, disk.connect).opened(plan=plan, pace=3600.0) as store:
         disk.before = statements.append
         for call, most in (
-            (lambda: store.launch_entries(plan.keys, at=NOW), 7),
+            (lambda: store.note_launches(plan.keys, at=NOW), 7),
             (lambda: store.start_entries(dict.fromkeys(plan.keys, NOW)), 7),
             (lambda: store.mark_all_failed(dict.fromkeys(plan.keys, failed_try())), 7),
             (lambda: store.workers_return(at=NOW + 99), 9),

@@ -151,7 +151,7 @@ async def test_an_older_beat_does_not_replace_a_newer_one(tmp_path: Path):
     """Another process may have heard the worker since, and may have heard it beat."""
     world = World(tmp_path)
     async with world.opened(pace=3600.0) as store:
-        await store._writer.commit(lambda batch: batch.beats.append((NODE1, True, NOW + 50.0)))
+        await store._writer.submit(lambda batch: batch.beats.append((NODE1, True, NOW + 50.0)))
         world.clock.now = 5.0
         store.record_heartbeat(NODE1, 5.0, beat=False)
         await store.probe()
@@ -167,7 +167,7 @@ async def test_what_is_written_behind_does_not_replace_what_is_newer(tmp_path: P
     theirs = StoredProgress(replacing(9), NOW + 2)
     async with World(tmp_path).opened(pace=3600.0) as store:
         await store.record_progress(NODE1, replacing(1), None, at=NOW)
-        await store._writer.commit(lambda batch: batch.put_progress(NODE1, theirs))
+        await store._writer.submit(lambda batch: batch.put_progress(NODE1, theirs))
         await store.probe()
         assert theirs == store.snapshot().progress[NODE1]
         await store.record_progress(NODE1, replacing(2), None, at=NOW + 1)

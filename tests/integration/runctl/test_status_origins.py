@@ -248,7 +248,7 @@ class TestCluster:
         code, out, err = at_home.run("status")
 
         assert (1, "") == (code, err)
-        assert "failed, 1 of 2 failed: 1 of 2 done (50%), may still change" in out
+        assert "failed, still running, 1 of 2 failed: 1 of 2 done (50%), may still change" in out
         assert ["sysd", "node1", "timed_out", "timeout"] == out.splitlines()[3].split()[:4]
 
     @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ import pytest
 from reporter.aggregator.run_plan import keep_launch, launch_of
 from reporter.aggregator.settings import Settings
 from reporter.errors import SettingsError
+from reporter.run.launch_file import encode_launch
 from reporter.run.plan import Plan, Plugin
-from reporter.run.spec import encode_launch
 from tests.integration.launch.world import launch_of as made
 from tests.integration.launch.world import plan_of
 

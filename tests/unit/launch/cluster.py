@@ -10,9 +10,9 @@ from reporter.run import names
 from reporter.run.definition import Definition
 from reporter.run.entry import Entry, fail, receive, start
 from reporter.run.entry import launch as launched
+from reporter.run.launch_file import Launch
 from reporter.run.plan import GLOBAL, Key, Plan, Plugin
 from reporter.run.record import Rank, Record
-from reporter.run.spec import Launch
 
 NOW = 1_767_225_600.0  # 2026-01-01T00:00:00Z
 OWNER = "0a-config-map"

@@ -7,7 +7,7 @@ from typing import Any
 
 from reporter.launch.job import job
 from reporter.run.definition import Definition
-from reporter.run.spec import Launch
+from reporter.run.launch_file import Launch
 from tests.plugin_launches import PLACE, definition, launch_of, plugin_of
 
 Object = dict[str, Any]

@@ -6,7 +6,7 @@ import pytest
 
 from reporter.run.plan import Plan, Plugin
 from reporter.run.record import Cause
-from reporter.run.state import Phase, Status, final, percent_complete, run_status
+from reporter.run.state import Phase, Status, final, percent_complete, run_status, share
 from tests.tables import table
 from tests.unit.run.world import (
     E2E,
@@ -28,7 +28,7 @@ TWO_IN = {E2E: RESULT, NODE1: RESULT}
     ("run", "status", "percent", "over"),
     {
         "K1 no results": (snapshot(), Status.RUNNING, 0.0, False),
-        "two of three": (snapshot(TWO_IN), Status.RUNNING, 0.6667, False),
+        "two of three": (snapshot(TWO_IN), Status.RUNNING, 0.6666, False),
         "all in, not closed yet": (all_in(), Status.POST_PROCESSING, 1.0, False),
         "post-processing": (
             all_in(phase=Phase.POST_PROCESSING),
@@ -108,7 +108,12 @@ def test_the_set_of_results_is_final_from_post_processing_on(phase, expected):
 def test_percent_has_four_decimals():
     """Of 7 entries."""
     plan = Plan("r", tuple(Plugin(f"p{n}") for n in range(7)))
-    assert 0.1429 == percent_complete(snapshot({plan.keys[0]: RESULT}, plan=plan))
+    assert 0.1428 == percent_complete(snapshot({plan.keys[0]: RESULT}, plan=plan))
+
+
+def test_one_of_many_is_missing():
+    """All is only all."""
+    assert (0.9999, 1.0) == (share(19_999, 20_000), share(20_000, 20_000))
 
 
 @pytest.mark.parametrize("summed", [None, 7])

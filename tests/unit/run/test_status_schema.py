@@ -16,7 +16,8 @@ from reporter.run.plan import Skipped
 from reporter.run.progress import Progress, combine
 from reporter.run.record import Cause, Failure, Record, record_of
 from reporter.run.state import LauncherState, LauncherTrouble, Phase, PodState, Status, Step, Tar
-from reporter.run.status import entry_document, run_fields
+from reporter.run.status import entry_document, run_document
+from reporter.run.view import EntryState, entry_display, run_display
 from tests.unit.run.world import (
     E2E,
     EVICTED,
@@ -106,6 +107,9 @@ def undescribed(document):
             found |= set(part or {}) - set(rules["$defs"][name]["properties"])
         found |= set(entry["progress"] or {}) - set(rules["$defs"]["progress"]["properties"])
         found |= set(entry["pod"] or {}) - set(rules["$defs"]["pod"]["properties"])
+        display = rules["$defs"]["entry"]["properties"]["display"]["properties"]
+        found |= set(entry["display"]) - set(display)
+    found |= set(document["display"]) - set(rules["properties"]["display"]["properties"])
     found |= set(document["launcher"] or {}) - set(rules["$defs"]["launcher"]["properties"])
     return found | set(document["tar-info"] or {}) - set(rules["$defs"]["tar"]["properties"])
 
@@ -160,6 +164,8 @@ def test_every_status_is_named():
     assert set(Status) == set(rules["properties"]["status"]["enum"])
     assert set(Step) == set(rules["$defs"]["launcher"]["properties"]["step"]["enum"])
     assert {"", *Cause} == set(rules["$defs"]["error"]["properties"]["cause"]["enum"])
+    display = rules["$defs"]["entry"]["properties"]["display"]["properties"]
+    assert list(EntryState) == display["state"]["enum"]
     assert {entry.state for entry in ENTRIES.values()} == set(
         rules["$defs"]["entry"]["properties"]["status"]["enum"]
     )
@@ -176,13 +182,16 @@ def test_the_events():
     document = shown(run)
     del document["plugins"]
 
-    assert document == run_fields(run, now=START)
+    assert document == run_document(run, now=START)
 
 
 def test_the_published_example():
     """Is valid, and shows every member of an entry."""
     (example,) = schema.load(NAME)["examples"]
+    display, *each = example["display"], *(entry["display"] for entry in example["plugins"])
 
+    assert run_display(example) == display
+    assert [entry_display(entry) for entry in example["plugins"]] == each
     assert [] == broken(example)
     assert set() == undescribed(example)
 

@@ -14,7 +14,9 @@ from reporter.run.view import (
     UPLOADING,
     ReadOutcome,
     ending,
+    entry_display,
     failed,
+    good,
     hindrances,
     launcher_at_work,
     launcher_trouble,
@@ -24,11 +26,10 @@ from reporter.run.view import (
     percent,
     read_document,
     rows,
-    upload_failed,
+    run_display,
     upload_words,
     uploaded,
 )
-from reporter.runctl.follow import good
 
 OURS = {"status": "failed", "percent_complete": 0.25, "final": False, "revision": 7}
 
@@ -109,11 +110,10 @@ def test_the_entries_of_an_annotation():
     ).document
     first, second = rows(document)
 
-    assert ("e2e/global", "", "1/4 (2 failed)", 0.25, "on it") == (
+    assert ("e2e/global", "", "1/4 (2 failed)", "on it") == (
         first.key,
         first.node,
         first.progress,
-        first.share,
         first.detail,
     )
     assert ("e2e/n1", "n1", "timed_out", "timeout") == (
@@ -126,29 +126,116 @@ def test_the_entries_of_an_annotation():
 
 
 @pytest.mark.parametrize(
-    ("progress", "shown", "share"),
+    ("progress", "shown"),
     [
-        (None, "", None),
-        ({}, "", None),
-        ({"completed": 3}, "3", None),
-        ({"total": 3}, "0/3", None),
-        ({"total": 0, "completed": 0}, "0/0", None),
-        ({"total": -1, "completed": 0}, "0/-1", None),
-        ({"total": 2, "completed": 5}, "5/2", 1.0),
-        ({"total": 2, "completed": -5}, "-5/2", 0.0),
-        (
-            {"total": 2, "completed": 1, "failures_total": 30, "failures": ["a"]},
-            "1/2 (30 failed)",
-            0.5,
-        ),
-        ({"total": "2", "completed": True, "failures": "x"}, "", None),
+        (None, ""),
+        ({}, ""),
+        ({"completed": 3}, "3"),
+        ({"total": 3}, "0/3"),
+        ({"completed": 5, "total": 0}, "5"),
+        ({"completed": 0, "total": 0, "msg": "on it"}, ""),
+        ({"completed": 0, "total": -1, "failures_total": 2}, "0 (2 failed)"),
+        ({"total": 2, "completed": -5}, "-5/2"),
+        ({"total": 2, "completed": 1, "failures_total": 30, "failures": ["a"]}, "1/2 (30 failed)"),
+        ({"total": "2", "completed": True, "failures": "x"}, ""),
     ],
 )
-def test_progress(progress, shown, share):
-    """As far as it is known; numbers that make no sense make no bar."""
+def test_progress(progress, shown):
+    """As far as it is known."""
     (row,) = rows({"plugins": [{"name": "e2e", "progress": progress}]})
 
-    assert (shown, share) == (row.progress, row.share)
+    assert shown == row.progress
+
+
+@pytest.mark.parametrize(
+    ("entry", "state"),
+    [
+        ({"status": "running"}, "running"),
+        ({"status": "running", "retry_until": "x"}, "retrying"),
+        ({"status": "running", "retry_until": "x", "stale": True}, "stale"),
+        ({"status": "complete", "result_status": "passed"}, "complete"),
+        ({"status": "complete", "result_status": ""}, "complete"),
+        ({"status": "complete", "result_status": "failed"}, "check_failed"),
+        ({"status": "complete", "result_status": "unknown"}, "unknown"),
+        ({"status": "timed_out", "result_status": "timeout"}, "timed_out"),
+        ({"status": "failed", "result_status": "unknown"}, "unknown"),
+        ({"status": "of a later version"}, "running"),
+    ],
+)
+def test_the_state_of_an_entry(entry, state):
+    """As the counts of the run have it: who could not tell is unknown, not failed."""
+    assert state == entry_display(entry)["state"]
+
+
+@pytest.mark.parametrize(
+    ("document", "state", "headline"),
+    [
+        ({"status": "running"}, "running", "running"),
+        ({"status": "failed", "failed": 2}, "failed", "failed, still running, 2 of 3 failed"),
+        ({"status": "failed", "final": True, "failed": 2}, "failed", "failed, 2 of 3 failed"),
+        (
+            {"status": "complete", "upload": {"state": "failed"}, "unknown": 1},
+            "failed",
+            "complete, 1 of 3 unknown, upload failed",
+        ),
+        (
+            {"status": "complete", "failed": 2, "unknown": 1},
+            "failed",
+            "complete, 2 of 3 failed, 1 of 3 unknown",
+        ),
+        ({"status": "complete", "unknown": 1}, "unknown", "complete, 1 of 3 unknown"),
+        ({"status": "complete", "entries": 0}, "unknown", "complete, no results expected"),
+    ],
+)
+def test_the_headline(document, state, headline):
+    """A failed check is as bad as a missing result; a run without results has not passed."""
+    counted = {"entries": 3, "decided": 0, "received": 0, "failed": 0, "unknown": 0}
+    counted |= {name: document.pop(name) for name in counted if name in document}
+    shown = run_display(
+        {"final": document["status"] == "complete"} | document | {"counts": counted}
+    )
+
+    assert (state, headline) == (shown["state"], shown["headline"])
+
+
+TAR = {"name": "x.tar.gz"}
+
+
+@pytest.mark.parametrize(
+    ("more", "summary"),
+    [
+        ({}, "may still change if a late result arrives"),
+        ({"launcher": {"step": "removing"}}, "finishing"),
+        ({"tar-info": TAR, "upload": {"state": "uploading"}}, "uploading the results"),
+        ({"tar-info": TAR, "upload": {"state": "waiting"}}, ""),
+        ({"error": "disk full"}, ""),
+        ({"final": True}, "final"),
+        ({"final": True, "launcher": {"step": "removing"}}, "final, removing the plugins"),
+    ],
+)
+def test_whether_a_failed_run_may_still_change(more, summary):
+    """Not any more once the results are packed."""
+    plugins = [{"name": "p", "status": "failed"}]
+    document = {"status": "failed", "final": False, "percent_complete": 1.0, "plugins": plugins}
+    shown = run_display(document | more)["summary"]
+
+    assert ", ".join(filter(None, ("1 of 1 done (100%)", summary))) == shown
+
+
+def test_the_first_of_many_problems():
+    """An upload that goes well is none."""
+    skipped = [{"name": "p", "node": f"n{each}", "reason": "cordoned"} for each in range(7)]
+    upload = {"host": "store", "state": "uploading", "error": None}
+    document = {"status": "running", "plugins": [], "skipped": skipped, "upload": upload}
+    first, *_, last = run_display(document)["problems"]
+    failing = run_display(document | {"error": "full", "upload": upload | {"error": "503"}})
+
+    assert ("plugin p skips node n0: cordoned", "2 more") == (first, last)
+    assert [
+        "the aggregator itself failed: full",
+        "uploading the results to store; it is tried again: 503",
+        first,
+    ] == failing["problems"][:3]
 
 
 @pytest.mark.parametrize(
@@ -157,6 +244,7 @@ def test_progress(progress, shown, share):
         ({"text": "t", "reason": "r"}, "r: t"),
         ({"text": "t", "reason": ""}, "t"),
         ({"text": "", "reason": "r"}, "r"),
+        ({"text": "", "reason": "", "cause": "pod_failed"}, "pod failed"),
         (None, "on it"),
         ("x", "on it"),
     ],
@@ -169,11 +257,14 @@ def test_what_is_said_of_an_entry(error, detail):
 
 
 def test_the_verdict_is_said_before_the_last_message():
-    """Reason and message of the result."""
-    entry = {"reason": "DiskSlow", "message": "80 ms", "progress": {"msg": "on it"}}
-    (row,) = rows({"plugins": [entry]})
+    """Reason and message of the result; that an upload failed comes before it as well."""
+    said = {"reason": "DiskSlow", "message": "80 ms"}
+    trying = {"retry_until": "2026-01-01T00:02:00.000000Z", "attempts": 2}
+    entry = {"progress": {"msg": "on it"}}
+    first, second = rows({"plugins": [entry | said | trying, entry | trying]})
 
-    assert "DiskSlow: 80 ms" == row.detail
+    assert "DiskSlow: 80 ms" == first.detail
+    assert "failed uploads: 2, may be retried until 2026-01-01T00:02:00Z" == second.detail
 
 
 @pytest.mark.parametrize(
@@ -503,10 +594,7 @@ def test_what_is_said(case):
         "upload": {"host": "store", "state": state, "error": error or None, "at": ""},
     }
     assert words == upload_words(document)
-    assert (state == "failed", state == "uploaded") == (
-        upload_failed(document),
-        uploaded(document),
-    )
+    assert (state == "uploaded") is uploaded(document)
     for delivery_only in (True, False):
         assert (state != "failed") == good(document, delivery_only=delivery_only)
 
@@ -515,4 +603,4 @@ def test_a_run_that_uploads_nothing():
     """Or an aggregator that does not know of it."""
     for more in ({"upload": None}, {}):
         document = {"status": "complete", "plugins": [{}], **more}
-        assert ("", True) == (upload_words(document), good(document, delivery_only=False))
+        assert ("", True) == (upload_words(document), good(document))

@@ -7,7 +7,7 @@ from reporter.run.plan import GLOBAL, Key, Plan, Plugin
 from reporter.run.progress import Progress, StoredProgress
 from reporter.run.record import Cause, Rank, Record
 from reporter.run.state import Phase, Snapshot
-from reporter.run.status import entry_document, run_fields
+from reporter.run.status import entry_document, run_document
 
 START = 1_767_225_600.0  # 2026-01-01T00:00:00Z
 E2E = Key("e2e", GLOBAL)
@@ -62,4 +62,4 @@ def status_document(run, *, now, mono, **more):
     entries = [
         entry_document(run, key, now=now, mono=mono, full=False, **more) for key in run.entries
     ]
-    return run_fields(run, now=now) | {"plugins": entries}
+    return run_document(run, now=now) | {"plugins": entries}

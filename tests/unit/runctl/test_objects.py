@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from reporter.aggregator.settings import Settings
-from reporter.run import names, spec
+from reporter.run import names
 from reporter.run.identity import ANY_NODE
+from reporter.run.launch_file import read_launch
 from reporter.run.plan import Plugin, parse_plan
 from reporter.runctl.objects import objects
 from reporter.runctl.spec import CONTAINER, CREATED_BY, STATUS_PORT, RunSpec, StatusTls, UploadTo
@@ -102,7 +103,7 @@ def test_the_aggregator_reads_what_was_meant(situation: str) -> None:
     made = objects(options)
     data = one(made, "ConfigMap")["data"]
     assert options.plan == parse_plan(json.loads(data["plan.json"]))
-    told = spec.read_launch(data["launch.json"].encode())
+    told = read_launch(data["launch.json"].encode())
     assert [each.name for each in options.launch.definitions] == (
         [each.name for each in told.definitions]
     )
@@ -155,7 +156,7 @@ def test_the_files_of_a_configuration_are_in_the_config_map_once() -> None:
     )
     data = one(objects(options), "ConfigMap")["data"]
     assert 1 == sum(text.count(large) for text in data.values())
-    launch = spec.read_launch(data["launch.json"].encode())
+    launch = read_launch(data["launch.json"].encode())
     assert large == data[launch.config_keys["big"]["a.conf"]]
 
 

@@ -50,7 +50,7 @@ def test_after_a_write_only_what_is_revisable_waits() -> None:
     assert [START + FIRST_PATIENCE, START + 7 + TEXT_PAUSE] == pace.moments()
 
 
-@pytest.mark.parametrize(("left", "delay"), [(500.0, 5.0), (32.0, 2.0), (8.0, 0.5), (1.0, 0.5)])
+@pytest.mark.parametrize(("left", "delay"), [(500.0, 5.0), (32.0, 4.0), (8.0, 1.0), (1.0, 0.5)])
 def test_after_sigterm_tries_come_closer_towards_the_end(left: float, delay: float) -> None:
     pace = Pace(START, longest)
     for _ in range(8):
@@ -102,7 +102,7 @@ def test_after_a_write_nothing_waits_while_stopping() -> None:
         (InvalidRequest("wrong"), None, 1.5),
         (Forbidden("no Role"), None, 1.5),
         (Denied("webhook"), None, 1.5),
-        (InvalidRequest("wrong"), 8.0, 0.75),
+        (InvalidRequest("wrong"), 8.0, 1.5),
     ],
 )
 def test_a_failure_puts_the_next_try_off(

@@ -203,10 +203,12 @@ def test_another_answer_ends_the_refusal(
 
 
 def test_a_pod_that_the_watch_shows_is_not_refused(watching: Subject) -> None:
-    """The right to get may be missing, or be on its way."""
+    """The right to get may be missing, or be on its way: what the watch shows is the present."""
     watching.api.answer = Forbidden("no")
 
-    assert isinstance(watching.source.look(fresh=True), PodSeen)
+    look = watching.source.look(fresh=True)
+    assert isinstance(look, PodSeen)
+    assert look.current
 
 
 def test_a_pod_that_stays_refused_is_asked_for_once_a_minute(subject: Subject) -> None:

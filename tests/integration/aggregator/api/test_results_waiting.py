@@ -123,7 +123,7 @@ async def test_an_upload_at_its_deadline(tmp_path, rate, length):
         serving(tmp_path, limits=limits, plan=plan, allowance=allowance) as scene,
         scene.connect() as wire,
     ):
-        await scene.store.launch("e2e", at=time.time() - 0.8)
+        await scene.store.note_plugin_launch("e2e", at=time.time() - 0.8)
         await wire.send(head("PUT", RESULT[E2E], length), b"2\r\nha\r\n" if chunked else b"ha")
         await scene.holds(wire)
         assert {E2E} == set(scene.intake.uploads.holding)
@@ -154,7 +154,7 @@ async def test_an_upload_that_waits_at_its_deadline(tmp_path):
         async with asyncio.timeout(HANG):
             while NODE1 not in scene.intake.uploads.present:
                 await asyncio.sleep(0.005)
-        await scene.store.launch("sysd", at=time.time() - 0.9)
+        await scene.store.note_plugin_launch("sysd", at=time.time() - 0.9)
         await asyncio.sleep(0.2)
         assert {NODE1} == scene.intake.uploads.queued
         await busy.send(b"lf")
@@ -172,7 +172,7 @@ async def test_an_upload_after_its_deadline(tmp_path):
     """It is taken while there is time, and does not keep the run open by waiting."""
     plan = {**PLAN, "timeout_seconds": 1}
     async with serving(tmp_path, limits=ONE, plan=plan) as scene, scene.connect() as busy:
-        await scene.store.launch("sysd", at=time.time() - 10.0)
+        await scene.store.note_plugin_launch("sysd", at=time.time() - 10.0)
         await busy.send(head("PUT", RESULT[E2E], "Content-Length: 4"), b"ha")
         await scene.holds(busy)
         late = asyncio.create_task(scene.put(NODE1, b"late"))
@@ -191,7 +191,7 @@ async def test_a_retry_after_the_deadline_within_its_window(tmp_path):
     """The window decides: the run stays open for it, though it has to wait."""
     plan = {**PLAN, "timeout_seconds": 1}
     async with serving(tmp_path, limits=ONE, plan=plan) as scene, scene.connect() as busy:
-        await scene.store.launch("sysd", at=time.time() - 500.0)
+        await scene.store.note_plugin_launch("sysd", at=time.time() - 500.0)
         await scene.store.mark_failed(NODE1, Failure("attempt", time.time(), "cut off"))
         await busy.send(head("PUT", RESULT[E2E], "Content-Length: 4"), b"ha")
         await scene.holds(busy)

@@ -89,7 +89,7 @@ class TestHeartbeats:
             world = World(plan)
             world.launcher = SimpleNamespace(logs_taken=False)
             await world.start()
-            await world.store.launch_entries(plan.keys, at=world.wall)
+            await world.store.note_launches(plan.keys, at=world.wall)
             await world.pass_time(500)
             await world.store.start_entries({first: world.wall})
             await world.pass_time(119)

@@ -185,7 +185,7 @@ class Process:
 
     async def launched(self, plugin: str) -> None:
         """Its deadlines begin."""
-        await self.store.launch(plugin, at=self.wall)
+        await self.store.note_plugin_launch(plugin, at=self.wall)
 
 
 THEIRS, OTHER = Key("theirs", "n1"), Key("theirs", "n2")

@@ -7,8 +7,8 @@ import pytest
 
 from reporter.errors import SettingsError
 from reporter.run.definition import Definition, NodeSelection
+from reporter.run.launch_file import MAX_BYTES, Launch, encode_launch, longest, read_launch
 from reporter.run.plan import LONGEST_TIMEOUT, Plugin
-from reporter.run.spec import MAX_BYTES, Launch, encode_launch, longest, read_launch
 from tests.unit.launch.cluster import definition, run_of
 
 TEMPLATE = {"spec": {"containers": [{"name": "adapter", "image": "busybox"}]}}
