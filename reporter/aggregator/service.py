@@ -248,15 +248,17 @@ class Service:
         Leaves its verdict.
         """
         store, clock = self._context.store, self._context.clock
-        while store.phase is not Phase.CLOSED or (launcher is not None and not launcher.through):
+        while store.phase is not Phase.CLOSED:
             await asyncio.sleep(_LOOK_EVERY)
         document = run_fields(store.snapshot(), now=self._context.wall())
+        self._verdict = GOOD if good(document) else FAILED
+        while launcher is not None and not launcher.through:
+            await asyncio.sleep(_LOOK_EVERY)
         end = clock() + _ANNOTATED
         while annotator is not None and clock() < end:
             if annotator.shows(store.snapshot().revision):
                 break
             await asyncio.sleep(_LOOK_EVERY)
-        self._verdict = GOOD if good(document) else FAILED
 
     async def _watch(
         self, health: Health, workers: Listener, control: Control, authority: Authority

@@ -61,20 +61,16 @@ def clean_up(present: Present, found: Findings) -> None:
             found.delete.append(job.name)
         if left:
             found.left[f"Job {job.name}"] = left
+            found.grace = max(found.grace, pod_grace(launch.definition(key.plugin)))
     if ending_since is not None:
         if found.take_logs:
             found.dues.append(ending_since + LOGS)
-        found.left |= _ending_pods(present)
+        _find_ending_pods(present, found)
     for plugin in present.run.plan.plugins:
         found.delete_secrets += _unneeded(present, plugin, present.jobs.keys() - kept)
 
 
-def removal_seconds(launch: Launch) -> float:
-    """Return how long the removal may take once nothing holds it up: what ends has its grace."""
-    return max(map(pod_grace, launch.definitions), default=0) + REMOVAL
-
-
-def _ending_pods(present: Present) -> dict[str, str]:
+def _find_ending_pods(present: Present, found: Findings) -> None:
     """Say of what is gone that a Pod of it is still there.
 
     What went before this process began to look may have made any Pod that says so, but for one that
@@ -82,15 +78,14 @@ def _ending_pods(present: Present) -> dict[str, str]:
     """
     entries, jobs, run = present.entries, present.jobs, present.run.name
     gone = {entry_name(run, key): key for key in entries if key not in jobs}
-    left = {}
     for pod in present.world.pods.values():
         key = gone.get(pod.job)
         if key is None or pod.over or not pod.job_uid:
             continue
         unknown = pod.job_uid if entries[key].launched_at is not None else ""
         if pod.job_uid == present.memory.uids.get(key, unknown):
-            left[f"Job {pod.job}"] = f"its Pod {pod.name} has not ended yet"
-    return left
+            found.left[f"Job {pod.job}"] = f"its Pod {pod.name} has not ended yet"
+            found.grace = max(found.grace, pod_grace(present.run.launch.definition(key.plugin)))
 
 
 def _unseen_until(entry: Entry, pod: SeenPod | None, now: float) -> float:

@@ -11,7 +11,7 @@ from math import inf
 from typing import Final
 
 from reporter.common.text import go_duration
-from reporter.launch.cleanup import LONGEST_END, STATE_LOST, clean_up, removal_seconds
+from reporter.launch.cleanup import LONGEST_END, REMOVAL, STATE_LOST, clean_up
 from reporter.launch.seen import LATE, SeenPod
 from reporter.launch.situation import MINUTE, Row, Situation, Track, situation
 from reporter.launch.world import Decision, Findings, LaunchedRun, Memory, Present, World
@@ -83,7 +83,7 @@ def decide(
         removing = now if memory.removing_since is None else memory.removing_since
     late, left = False, bool(found.left or found.delete_secrets)
     if removing is not None and left:
-        end = removing + removal_seconds(run.launch)
+        end = removing + found.grace + REMOVAL
         found.dues.append(end)
         late = now >= end
     next_look = min((due for due in found.dues if due > now), default=None)

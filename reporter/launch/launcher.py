@@ -90,6 +90,8 @@ class Launcher:
         """Whether all logs are here that will come, so that the run may close."""
         self.through = False
         """Whether nothing of the plugins is left, or what is left was given up."""
+        if store.phase is not Phase.RUNNING:
+            self._publish({}, {})  # nobody may take the removal for over before the first look
 
     async def run(self) -> None:
         """Launch, watch and remove. A cancellation leaves everything as it is, for the next."""
@@ -220,7 +222,7 @@ class Launcher:
             if not self._given_up():
                 self._publish({}, {})
             return _LOOK
-        old = mirrors.old(self._clock())
+        old, creating = mirrors.old(self._clock()), requests.creating
         world, now = self._world(mirrors, requests), self._now()
         entries, begun = self._store.snapshot().entries, self._store.launching
         # With thousands of entries it takes long enough for workers to notice. A change
@@ -242,6 +244,8 @@ class Launcher:
         stays, self.logs_taken = dict(decision.stays), decision.logs_taken
         if decision.through:
             await requests.settle(_SETTLE)
+            if creating:  # this look knew nothing of what they have made
+                return 0.0
             self.through = True
             stays |= {f"Secret {name}": why for name, why in requests.failing_secrets().items()}
             if stays:

@@ -104,7 +104,8 @@ class Present:
 class Findings:
     """What was found: `left` says of what is to go why it is still there, by kind and name.
 
-    `held` says that some of it has to stay for now, `logs_missing` that it is for logs.
+    `grace` is the longest grace period among that, in seconds. `held` says that some of it has to
+    stay for now, `logs_missing` that it is for logs.
     `dues` are the moments at which time alone changes something. The rest is as in `Decision`.
     """
 
@@ -116,6 +117,7 @@ class Findings:
     delete: list[str] = field(default_factory=list)
     delete_secrets: list[str] = field(default_factory=list)
     left: dict[str, str] = field(default_factory=dict)
+    grace: int = 0
     held: bool = False
     logs_missing: bool = False
     dues: list[float] = field(default_factory=list)

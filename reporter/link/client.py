@@ -46,8 +46,8 @@ EXPIRY_WARNING_SECONDS = 3600.0
 class AggregatorClient:
     """Talks to the aggregator of one run for one plugin on one node.
 
-    `metadata` is kept with the result: facts as texts, beside those about this worker itself. It
-    may have 4 KiB as JSON, else ValueError.
+    `metadata` is kept with the result: facts, which become texts, beside `reporter.version`,
+    `reporter.started_at` and `reporter.ended_at`. It may have 4 KiB as JSON, else ValueError.
 
     `stop` ends a wait between tries: the next try is made at once, and all that is under way must
     be over within `config.grace_seconds` from then. Who knows better gives `ends`, which returns
@@ -74,7 +74,7 @@ class AggregatorClient:
         wall: Callable[[], float] = time.time,
         on_event: Event = lambda _event, _facts: None,
         limits: TimeLimits | None = None,
-        metadata: Mapping[str, str] = MappingProxyType({}),
+        metadata: Mapping[str, object] = MappingProxyType({}),
     ) -> None:
         self.config = config
         self._rng, self._wall, self._on_event = rng, wall, on_event
@@ -93,7 +93,8 @@ class AggregatorClient:
         self._features: frozenset[str] | None = None
         self._warn_of_expiry()  # hours before a delivery fails for it
         began = wall()
-        self._metadata = {**metadata, "reporter": __version__, "started_at": stamp(began)}
+        own = {"reporter.version": __version__, "reporter.started_at": stamp(began)}
+        self._metadata = {name: str(value) for name, value in metadata.items()} | own
         metadata_header(self._metadata, ended_at=began)
 
     def left(self) -> float:

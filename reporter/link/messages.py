@@ -116,7 +116,7 @@ def disposition(name: str) -> str:
 
 def metadata_header(metadata: Mapping[str, str], ended_at: float) -> str:
     """Write what a worker says of itself, as it ends. ValueError if that is too long."""
-    told = json.dumps({**metadata, "ended_at": stamp(ended_at)})
+    told = json.dumps({**metadata, "reporter.ended_at": stamp(ended_at)})
     if len(told) > METADATA_BYTES:
         raise ValueError(f"metadata of {len(told)} bytes is longer than {METADATA_BYTES}")
     return told

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from reporter.cli import output as show
-from reporter.cli.exits import FAILED, GOOD
+from reporter.cli.exits import FAILED, GOOD, NOT_OVER
 from reporter.cli.junit import Case, junit
 from reporter.cli.output import tell
 from reporter.cli.table import table, terminal_columns
@@ -39,6 +39,7 @@ exit codes:
   0    all tests passed
   1    a test failed or is unknown, no results were found, or the archive is damaged
   2    usage error
+  3    the run goes on, and no test has failed so far
   4    cannot tell: not reachable, forbidden, no such run, no results yet
   130  Ctrl-C"""
 FORMS = ("table", "json", "yaml", "junit")
@@ -87,7 +88,9 @@ def run(options: argparse.Namespace) -> int:
         return FAILED
     _show(found, options)
     good = all(plugin.verdict == "passed" for plugin in found.plugins)
-    return GOOD if good and not found.problems else FAILED
+    if not good or found.problems:
+        return FAILED
+    return NOT_OVER if options.partial else GOOD
 
 
 def _nothing(options: argparse.Namespace) -> str:
@@ -118,12 +121,7 @@ def _read_entries(
     if options.mode == "dump":
         return None  # the plugins' files are made at the end of the run
     every = options.mode == "detailed" or options.output == "junit"
-    wanted = [
-        row
-        for row in entries
-        if options.plugin in ("", row.plugin) and options.node in ("", row.node)
-    ]
-    found = single_results(server, wanted)
+    found = single_results(server, entries, options.plugin, options.node)
     if found is not None and every and not options.failed:
         tell("tests that passed are listed when the run is over")
     return found
@@ -135,7 +133,10 @@ def _show(found: Results, options: argparse.Namespace) -> None:
             _dump(plugin)
     elif options.output == "junit":
         # A case's class is the path to it.
-        show.put(junit((plugin.name, [*map(_case, plugin.tests)]) for plugin in found.plugins))
+        suites = [(plugin.name, [*map(_case, plugin.tests)]) for plugin in found.plugins]
+        if options.partial:
+            suites.append(("partial", [Case("partial", "the run goes on", "skipped")]))
+        show.put(junit(suites))
     elif options.output != "table":
         plugins = [_document(plugin) for plugin in found.plugins]
         document = {"api_version": "v1", "kind": "Results", "plugins": plugins}

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final, cast
 
 from reporter.cli import output as show
-from reporter.cli.exits import FAILED, GOOD
+from reporter.cli.exits import FAILED, GOOD, NOT_OVER
 from reporter.cli.output import tell
 from reporter.cli.table import table, terminal_columns
 from reporter.collect.host.facts import FILE
@@ -40,6 +40,7 @@ exit codes:
   0    shown
   1    no facts were found, or none of that node, or the archive is damaged
   2    usage error
+  3    shown, but the run goes on
   4    cannot tell: not reachable, forbidden, no such run, no results yet
   130  Ctrl-C"""
 FORMS = ("table", "json", "yaml")
@@ -86,7 +87,7 @@ def run(options: argparse.Namespace) -> int:
         _show_differences(found.nodes, options)
     else:
         _show_nodes(found.nodes, options)
-    return GOOD
+    return NOT_OVER if options.partial else GOOD
 
 
 @dataclass
@@ -120,14 +121,15 @@ def _single_files(
 ) -> Iterator[tuple[str, bytes | None]]:
     """Yield the same as of a tarball. Other plugins are not read to their last result."""
     for plugin in dict.fromkeys(row.plugin for row in entries):
-        some, without = False, 0
+        some, tried = False, 0
         for row in entries:
             if row.plugin != plugin or not row.decided:
                 continue
             place = f"plugins/{plugin}/results/{row.node or GLOBAL}"
             yield place, None
-            if row.bad or (without >= _TRIED and not some):
+            if row.bad or (tried >= _TRIED and not some):
                 continue
+            tried += 1
             with tempfile.NamedTemporaryFile(prefix="results-", suffix=".tar.gz") as file:
                 if not archive.fetch_result(server, row, cast("BinaryIO", file)):
                     continue
@@ -136,7 +138,6 @@ def _single_files(
                         if data is not None:
                             some = True
                             yield f"{place}/{name}", data
-            without += 1
 
 
 def _collected(files: Iterable[tuple[str, bytes | None]]) -> FactsByNode:

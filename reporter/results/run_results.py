@@ -12,15 +12,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Final
-from urllib.parse import quote
 
 import yaml
 
-from reporter.common.objects import items, json_object, number, section, text
+from reporter.common.objects import items, section, text
 from reporter.results.items import BAD, GOOD, said
 from reporter.results.manual import Values
 from reporter.results.report import UnreadableReport
-from reporter.run.plan import GLOBAL
 from reporter.run.results import (
     ResultStatus,
     count_in,
@@ -29,7 +27,7 @@ from reporter.run.results import (
     without_result,
 )
 from reporter.run.view import Row
-from reporter.runctl.archive import members
+from reporter.runctl import archive
 from reporter.runctl.server import StatusServer
 
 NAME: Final = "sonobuoy_results.yaml"
@@ -98,7 +96,7 @@ def read_results(
     Raises OSError, and BadArchive for an archive that is damaged.
     """
     found = Results()
-    for name, pieces in members(path, f"plugins/*/{NAME}"):
+    for name, pieces in archive.members(path, f"plugins/*/{NAME}"):
         match = _FILE.fullmatch(name)
         if match is None or pieces is None or plugin not in ("", match[1]):
             continue
@@ -145,44 +143,37 @@ def read_tree(
     return PluginResults(plugin, status, tests, Counter(root.counts), reading.unlisted)
 
 
-def single_results(server: StatusServer, entries: Sequence[Row]) -> Results | None:
+def single_results(
+    server: StatusServer, entries: Sequence[Row], plugin: str, node: str
+) -> Results | None:
     """Ask for what the results that have arrived say; nothing where none says anything yet.
 
     Tests that passed are only counted. Raises RequestFailed.
     """
     found = Results()
-    for name in dict.fromkeys(row.plugin for row in entries):
+    wanted = [row for row in entries if plugin in ("", row.plugin) and node in ("", row.node)]
+    for name in dict.fromkeys(row.plugin for row in wanted):
         counts, tests, still_open = Counter[str](), list[Test](), False
-        for row in (each for each in entries if each.plugin == name):
-            if not row.bad and not row.result:
+        for row in (each for each in wanted if each.plugin == name):
+            above = [name, *filter(None, [row.node])]
+            if row.bad:
+                missing = without_result(row.result)
+                word = missing if row.status == "failed" else ResultStatus.TIMEOUT
+                counts[word] += 1
+                tests.append(Test(row.detail, word, above, {}, {}))
+            elif row.result:
+                counts.update({status_word(word): many for word, many in row.tests.items()})
+                if row.result != ResultStatus.PASSED:
+                    report = archive.ask_for_report(server, row)
+                    tests += [_shown_test(above, each) for each in items(report, "tests")]
+            else:
                 still_open = True  # or it is being judged
-                continue
-            listed, unlisted = _not_passed(server, row)
-            good = {word: many for word, many in row.tests.items() if word in GOOD}
-            counts.update(unlisted if row.bad else good | unlisted)
-            counts.update(test.status for test in listed)
-            tests += listed
         if counts:
             verdict = verdict_of(counts)
             status = "running" if still_open and verdict not in BAD else verdict
             tests.sort(key=lambda test: test.status not in BAD)
             found.plugins.append(PluginResults(name, status, tests, counts, 0))
     return found if found.plugins else None
-
-
-def _not_passed(server: StatusServer, row: Row) -> tuple[list[Test], dict[str, int]]:
-    """Return the tests of an entry that did not pass, and how many more there are by status."""
-    above = [row.plugin, *filter(None, [row.node])]
-    if row.bad:
-        missing = without_result(row.result) if row.status == "failed" else ResultStatus.TIMEOUT
-        return [Test(row.detail, missing, above, {}, {})], {}
-    if row.result == ResultStatus.PASSED:
-        return [], {}
-    key = f"{quote(row.plugin, safe='')}/{quote(row.node or GLOBAL, safe='')}"
-    report = json_object(server.get(f"/results/{key}/report").body) or {}
-    left = section(report, "unlisted")
-    unlisted = {status_word(word): number(left, word) or 0 for word in left}
-    return [_shown_test(above, each) for each in items(report, "tests")], unlisted
 
 
 def _shown_test(above: list[str], found: Mapping[str, Any]) -> Test:

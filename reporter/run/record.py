@@ -48,7 +48,7 @@ class Record:
     `document` the whole `error.json`; results have none. `reason` is the worker's own word for the
     cause of an error, or that of a verdict, `message` its text. `verdict` is what the result says
     (a word of `results.ResultStatus`), empty until it is judged, `counts` its tests by status.
-    `metadata` is what its worker says of itself.
+    `metadata` is what its worker says of itself, as JSON: a text takes much less memory.
     """
 
     rank: Rank
@@ -68,7 +68,7 @@ class Record:
     verdict: str = ""
     message: str = ""
     counts: Mapping[str, int] = field(default_factory=dict, hash=False)
-    metadata: Mapping[str, str] = field(default_factory=dict, hash=False)
+    metadata: str = ""
 
 
 @dataclass(frozen=True, slots=True)

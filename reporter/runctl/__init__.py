@@ -10,7 +10,7 @@ Needs the extra `sidecar` and the rights of `status-ctl status`. Without a name 
 one of the namespace.
 """
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from reporter.errors import Forbidden, KubeError, NoAggregatorPod, SettingsError, Unavailable
 
@@ -18,14 +18,7 @@ if TYPE_CHECKING:
     from reporter.run.view import ReadOutcome
     from reporter.runctl.cluster_run import ByCluster
 
-__all__ = ["Aggregator", "find_aggregator", "get_status"]
-
-
-class Aggregator(NamedTuple):
-    """The Pod of an aggregator."""
-
-    namespace: str
-    pod: str
+__all__ = ["find_aggregator", "get_status"]
 
 
 def find_aggregator(
@@ -34,17 +27,18 @@ def find_aggregator(
     namespace: str | None = None,
     context: str | None = None,
     kubeconfig: str | None = None,
-) -> Aggregator:
-    """Return the Pod of a run's aggregator, from where `status-ctl status` looks for it.
+) -> tuple[str, str]:
+    """Return namespace and name of the Pod of a run's aggregator, as `status-ctl status` finds it.
 
-    Raises `NoAggregatorPod`, another KubeError, and SettingsError where no cluster is known.
+    `run` is its name, also as run/NAME. Raises `NoAggregatorPod`, another KubeError, and
+    SettingsError for what is no name, and where no cluster is known.
     """
     from reporter.common.objects import View
 
     found = _chosen(run, namespace, context, kubeconfig).find()
     if found.pod is None:
         raise _error(found.outcome, found.detail)
-    return Aggregator(View(found.pod).namespace, View(found.pod).name)
+    return View(found.pod).namespace, View(found.pod).name
 
 
 def get_status(
@@ -78,15 +72,16 @@ def _chosen(
     run: str, namespace: str | None, context: str | None, kubeconfig: str | None
 ) -> "ByCluster":
     # Here, because a command takes none of it.
-    from argparse import Namespace
+    from argparse import ArgumentTypeError, Namespace
 
     from reporter.cli.exits import CannotTell
     from reporter.runctl.cluster_run import by_cluster
+    from reporter.runctl.origin import run_name
 
     options = Namespace(namespace=namespace, context=context, kubeconfig=kubeconfig)
     try:
-        return by_cluster(options, run)
-    except CannotTell as error:
+        return by_cluster(options, run and run_name(run))
+    except (CannotTell, ArgumentTypeError) as error:
         raise SettingsError([str(error)]) from None
 
 

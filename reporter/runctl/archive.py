@@ -21,10 +21,9 @@ from reporter.cli.exits import CannotTell
 from reporter.cli.output import tell
 from reporter.cli.table import Bar
 from reporter.collect.snapshot.files import INDEX
-from reporter.common.objects import items, number, section, text
+from reporter.common.objects import items, json_object, number, section, text
 from reporter.common.text import clean
 from reporter.run.names import is_run_name
-from reporter.run.plan import GLOBAL
 from reporter.run.view import Row, counts, over, rows
 from reporter.runctl import origin
 from reporter.runctl.origin import Origin
@@ -58,10 +57,6 @@ _NAMED: Final = 5
 
 class NotPacked(CannotTell):
     """There is no tarball, or not yet."""
-
-
-class Packed(Exception):
-    """A single result has gone into the tarball."""
 
 
 def find_tarball(chosen: Origin) -> tuple[StatusServer, Mapping[str, Any]]:
@@ -205,11 +200,7 @@ def read(
         try:
             return _whole(chosen, read_path)
         except NotPacked as why:
-            try:
-                return _part(chosen, why, options, read_entries)
-            except Packed:
-                options.partial = False
-                return _whole(chosen, read_path)
+            return _part(chosen, why, options, read_entries)
     except BadArchive as error:
         tell(f"cannot be read: {error}")
         return None
@@ -241,7 +232,7 @@ def _part(
     options: argparse.Namespace,
     read_entries: Callable[[StatusServer, Sequence[Row]], Results | None],
 ) -> Results:
-    """Return what is there already. Raises CannotTell, `why` where that is nothing; Packed."""
+    """Return what is there already. Raises CannotTell, `why` where that is nothing."""
     look = chosen.look()
     if look.document is None:
         raise CannotTell(look.trouble)
@@ -261,20 +252,29 @@ def _part(
 def fetch_result(server: StatusServer, row: Row, file: BinaryIO) -> bool:
     """Write a single result to a file, if it is an archive; say whether it is.
 
-    Raises RequestFailed, CannotTell, and Packed.
+    Raises RequestFailed, CannotTell.
     """
-    path = f"/results/{quote(row.plugin, safe='')}/{quote(row.node or GLOBAL, safe='')}"
-    with server.open(path, timeout=_SILENCE) as response:
-        if response.status == 410:
-            raise Packed
-        kind = response.headers.get("Content-Type", "")
-        if response.status != 200 or kind != "application/gzip":
+    with server.open(f"/results/{quote(row.key)}", timeout=_SILENCE) as response:
+        if response.status != 200:
+            raise ValueError(f"answered {response.status} for the result of {row.key}")
+        if response.headers.get("Content-Type") != "application/gzip":
             server.close()
             return False
         while piece := response.read1(_PIECE):
             _write(file, piece)
+        if response.length:
+            raise ValueError(f"the result of {row.key} was cut off")
     file.flush()
     return True
+
+
+def ask_for_report(server: StatusServer, row: Row) -> Mapping[str, Any]:
+    """Return what a single result says, without its tests that passed. Raises RequestFailed."""
+    answer = server.get(f"/results/{quote(row.key)}/report")
+    found = json_object(answer.body) if answer.status == 200 else None
+    if found is None:
+        raise RequestFailed(f"{server.url}: answered {answer.status} for the report of {row.key}")
+    return found
 
 
 def _file_or_run(options: argparse.Namespace) -> Path | None:

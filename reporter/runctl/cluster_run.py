@@ -17,7 +17,7 @@ from reporter.cli.exits import CannotTell
 from reporter.common.objects import Object, View, items, number, section, text
 from reporter.common.text import clean
 from reporter.errors import Forbidden, KubeError, NotFound
-from reporter.run.names import RUN_LABEL, is_run_name, selector
+from reporter.run.names import RUN_LABEL, selector
 from reporter.run.pod_status import Reading, newest_first, of_reading
 from reporter.run.view import Look, ReadOutcome
 from reporter.runctl.run_status import find_aggregator, not_found, read_run_status
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 NO_POD: Final = "its aggregator has no Pod"
 _UNREACHABLE: Final = """\
 the aggregator cannot be reached: {why}
-Request permission to create port-forwards (pods/portforward: create, get). Results can also be read
-from the status listener, with --url or --connection"""
+Request permission to create port-forwards (pods/portforward: create, get), or, for commands that
+have these options, specify the status listener with --url or --connection"""
 _ONLY_PODS: Final = (
     "; a run without a Pod is found only with the right to list configmaps in all namespaces: {}"
 )
@@ -101,19 +101,19 @@ class ByCluster:
             raise CannotTell(_UNREACHABLE.format(why=why))
         return self._http.server
 
-    def forward(self, timeout: float = ANSWER) -> "tuple[str, PortForward]":
-        """Return the scheme of the status listener, and a new connection to it.
+    def forward(self, near: socket.socket | None = None) -> "tuple[str, PortForward]":
+        """Return the scheme of the status listener, and a new connection to it, for `near` if any.
 
         Raises CannotTell.
         """
-        reading = self._read(timeout)
+        reading = self._read(ANSWER)
         found = reading.pod or {}
         scheme, port = _status_port(found)
         if port is None or reading.outcome is ReadOutcome.POD_NOT_RUNNING:
             raise CannotTell(of_reading(reading).detail or "it has no status listener")
-        pod = View(found)
+        place = View(found).namespace, View(found).name
         try:
-            return scheme, self._api.port_forward(pod.namespace, pod.name, port, timeout=timeout)
+            return scheme, self._api.port_forward(*place, port, timeout=ANSWER, near=near)
         except KubeError as error:
             raise CannotTell(_UNREACHABLE.format(why=words(error))) from None
 
@@ -291,12 +291,9 @@ def named_run(options: argparse.Namespace, *more: Trace) -> "tuple[KubeApi, str,
     """Return the API, the namespace and the name of the run that a command was given.
 
     A run has its plan as long as it is there; what a deletion that was interrupted has left may
-    lack it, and `more` finds what is left elsewhere. A usage error for what is no name. Raises
-    KubeError, CannotTell.
+    lack it, and `more` finds what is left elsewhere. Raises KubeError, CannotTell.
     """
-    run = options.name.removeprefix("run/")
-    if not is_run_name(run):
-        options.error(f"not a valid run name: {options.name!r}")
+    run = options.run_name
     api, namespace = open_cluster(options)
     # As for `ByCluster`: two commands must not mean two runs of one name.
     places = [place for place in _places(options, namespace, run) if place]

@@ -1,9 +1,9 @@
-"""`status-ctl stop`: ends what runs of a run; what came is kept and packed."""
+"""`status-ctl stop`: a run goes on no longer; what came is kept and packed."""
 
 import argparse
+from typing import Final
 from urllib.parse import quote
 
-from reporter.cli import cluster
 from reporter.cli.exits import GOOD, CannotTell
 from reporter.cli.output import tell
 from reporter.common.objects import json_object, number
@@ -13,10 +13,11 @@ from reporter.runctl import origin
 from reporter.runctl.server import RequestFailed
 
 DESCRIPTION = """\
-Stops a run: its plugins are removed, and no result that has not arrived yet is waited for. What
+Stops a run: its plugins are removed, and results that have not arrived are not waited for. What
 arrived is kept and packed, so the run is over soon. Entries without a result fail with the cause
 `stopped`, so the run does not pass. With --plugin only that plugin is stopped, and the others go
-on. The command can be repeated.
+on. Jobs of entries that had failed before stay where `cleanup` of the plugin keeps them, until
+`status-ctl delete`. The command can be repeated.
 
 exit codes:
   0    stopped, or there was nothing left to stop
@@ -24,16 +25,13 @@ exit codes:
   4    cannot tell: not reachable, forbidden, no such run or plugin
   130  Ctrl-C"""
 
+_NOTHING: Final = "nothing to stop; Jobs that `cleanup` keeps stay until `status-ctl delete`"
+
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument(
-        "run_name", metavar="RUN", type=origin.run_name, help="the run's name, also as run/NAME"
-    )
+    origin.run_arguments(parser)
     parser.add_argument("--plugin", metavar="NAME", help="only this plugin")
-    cluster.cluster_arguments(
-        parser, everywhere=False, default="the context's, then status-reporter-RUN"
-    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -56,8 +54,5 @@ def run(options: argparse.Namespace) -> int:
         raise CannotTell(f"not stopped: {clean(why, 300, f'answered {answer.status}')}")
     what = f"run {name}" if plugin is None else f"plugin {plugin} of run {name}"
     count = number(json_object(answer.body) or {}, "stopped")
-    if count:
-        tell(f"{what} stopped, entries without a result: {count}")
-    else:
-        tell(f"{what}: nothing to stop, every result is in or has failed")
+    tell(f"{what} stopped, entries that had no result: {count}" if count else f"{what}: {_NOTHING}")
     return GOOD

@@ -1,5 +1,6 @@
-"""What two headers of an upload say: Content-Disposition and Content-Digest."""
+"""What headers of an upload say: Content-Disposition, Content-Digest and Result-Metadata."""
 
+import json
 import re
 import unicodedata
 from base64 import b64decode
@@ -8,10 +9,10 @@ from typing import Final
 
 from reporter.common.defaults import METADATA_BYTES
 from reporter.common.objects import json_object
-from reporter.common.text import percent_decoded
+from reporter.common.text import clean, percent_decoded
+from reporter.run.upload import metadata_dropped
 
 _NAME_BYTES: Final = 255
-_METADATA_OF_ALL: Final = 16 * 2**20
 _HEADER_CHARS: Final = 4 * 1024  # of a Content-Disposition: its reading holds up everybody
 
 _TYPE = re.compile(r"\s*[!#$%&'*+\-.^_`|~0-9A-Za-z]+\s*(?:;|$)")
@@ -65,16 +66,20 @@ def declared_digest(header: str) -> str | None:
     return None
 
 
-def metadata_of(header: str, entries: int) -> dict[str, str]:
-    """Return what a Result-Metadata header says; nothing if it is not a JSON object of texts.
+def metadata_of(header: str) -> str:
+    """Return what a Result-Metadata header says, as JSON: an object of texts.
 
-    Nor if it is too long: 4 KiB, or less in a run of so many `entries` that all together might
-    take more than 16 MiB. No result is refused for it.
+    What cannot be kept is replaced by why.
     """
-    if len(header) > min(METADATA_BYTES, _METADATA_OF_ALL // max(entries, 1)):
-        return {}
-    found = json_object(header) or {}
-    return found if all(isinstance(value, str) for value in found.values()) else {}
+    found = json_object(header)
+    if found is None:
+        return metadata_dropped("not a JSON object") if header else ""
+    told = json.dumps({_text(name): _text(value) for name, value in found.items()})
+    return told if len(told) <= METADATA_BYTES else metadata_dropped("more than 4 KiB")
+
+
+def _text(said: object) -> str:
+    return clean(said if isinstance(said, str) else json.dumps(said), METADATA_BYTES)
 
 
 def _extended(value: str) -> str:

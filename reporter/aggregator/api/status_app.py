@@ -39,6 +39,7 @@ _CONFIRMED: Final = "/results/retrieved"
 _STOP: Final = "/stop"
 _ONLY_LOCAL: Final = answers.text(403, "a run can be stopped only through a port-forward")
 _ONLY_JSON: Final = answers.text(415, "expected Content-Type: application/json")
+_ONLY_PLUGIN: Final = answers.text(400, "the only parameter is plugin, and it may be given once")
 _NOT_STOPPED: Final = answers.text(
     503, "the stop cannot be stored, try again", (answers.retry_later(2),)
 )
@@ -162,7 +163,10 @@ class StatusApp:
         # A page from elsewhere can have a browser send a form to our port, but not this.
         if request.headers.get("Content-Type") != "application/json":
             return _ONLY_JSON
-        store, named = self._context.store, dict(parse_qsl(_query(request))).get("plugin")
+        given = parse_qsl(_query(request), keep_blank_values=True)
+        if [name for name, _ in given] not in ([], ["plugin"]):  # a misspelt name would be all
+            return _ONLY_PLUGIN
+        store, named = self._context.store, dict(given).get("plugin")
         if named is not None and self._context.plan.plugin(named) is None:
             return answers.text(404, "the run has no such plugin")
         failure, entries = stopped(self._context.now()), store.snapshot().entries.values()

@@ -99,8 +99,7 @@ class WorkerApp:
             heard(beat=True)
             return self._alive
         body = Body(request, heard)
-        meta = _meta(request, identity.serial, len(self._keys))
-        ended = await self._intake.take(key, meta, body)
+        ended = await self._intake.take(key, _meta(request, identity.serial), body)
         status, words, headers = _ANSWERS[ended.outcome]
         if ended.outcome is UploadOutcome.CLOSED and self._store.phase is Phase.RUNNING:
             words = _REMOVED
@@ -122,7 +121,7 @@ class WorkerApp:
         return answers.text(403, f"{target.subject} {why}")
 
 
-def _meta(request: web.BaseRequest, serial: str, entries: int) -> Meta:
+def _meta(request: web.BaseRequest, serial: str) -> Meta:
     headers = request.headers
     disposition = headers.get("Content-Disposition")
     return Meta(
@@ -135,5 +134,5 @@ def _meta(request: web.BaseRequest, serial: str, entries: int) -> Meta:
         length=request.content_length,
         disposition=disposition is not None,
         encoding=headers.get("Content-Encoding", "").strip().lower(),
-        metadata=metadata_of(headers.get("Result-Metadata", ""), entries),
+        metadata=metadata_of(headers.get("Result-Metadata", "")),
     )

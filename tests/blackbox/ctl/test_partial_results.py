@@ -23,6 +23,7 @@ PLUGINS = [
 ]
 SUITE = """<testsuite name="disks"><testcase name="opens"/>
 <testcase name="waits"><skipped/></testcase>{}</testsuite>"""
+GZIP = {"Content-Type": "application/gzip"}
 CLOSES = '<testcase name="closes"><failure>is open</failure></testcase>'
 
 
@@ -88,7 +89,7 @@ def test_what_arrived_is_shown(home: Home, aggregator: Aggregator) -> None:
 
     code, out, err = home.run("results", *local(aggregator), "--node", "node2", "-o", "json")
     (unit,) = json.loads(out)["plugins"]
-    assert (0, True) == (code, json.loads(out)["partial"])
+    assert (3, True) == (code, json.loads(out)["partial"])
     assert ("passed", {"passed": 1, "skipped": 1}, []) == (
         unit["status"],
         unit["counts"],
@@ -103,19 +104,32 @@ def test_what_arrived_is_shown(home: Home, aggregator: Aggregator) -> None:
 def test_a_plugin_that_goes_on_has_not_passed(home: Home, aggregator: Aggregator) -> None:
     send(aggregator, "host-facts", "by-node/node1/host-facts", b"data")
     code, out, _ = home.run("results", *local(aggregator))
-    assert (0, ["host-facts", "running"]) == (code, out.splitlines()[1].split()[:2])
+    assert (3, ["host-facts", "running"]) == (code, out.splitlines()[1].split()[:2])
+    _, out, _ = home.run("results", *local(aggregator), "-o", "junit")
+    assert '<testcase classname="partial" name="the run goes on">\n      <skipped/>' in out
+
+
+@pytest.mark.parametrize("say", [Say(503, "try again"), Say(409, "no"), Say(200, "garbage")])
+def test_a_report_that_cannot_be_read_is_no_pass(home: Home, say: Say) -> None:
+    said = {"result_status": "failed", "result_counts": {"passed": 3, "failed": 1}}
+    document = run_status("running", entry("e2e", "", "complete") | said, run="nightly")
+    with Scripted(status=Say(body=document)) as server:
+        server.answer("/results/e2e/global/report", say)
+        code, out, err = home.run("results", "--url", server.url)
+
+    assert (4, "") == (code, out)
+    assert f"answered {say.status} for the report of e2e/global" in err
 
 
 def test_the_facts_of_nodes_that_have_sent_them(home: Home, aggregator: Aggregator) -> None:
     """Whatever others have sent, also what is compressed and no archive."""
     body = archive(facts=facts("node1"), other=b"{}")
-    packed = {"Content-Type": "application/gzip"}
-    send(aggregator, "host-facts", "by-node/node1/host-facts", body, **packed)
+    send(aggregator, "host-facts", "by-node/node1/host-facts", body, **GZIP)
     named = {"Content-Disposition": 'attachment; filename="log.gz"'}
-    send(aggregator, "logs", "global/logs", gzip.compress(b"a line"), **packed, **named)
+    send(aggregator, "logs", "global/logs", gzip.compress(b"a line"), **GZIP, **named)
     code, out, err = home.run("facts", *local(aggregator))
 
-    assert (0, "status-ctl: partial: 2 of 6 results have arrived, the run is running\n") == (
+    assert (3, "status-ctl: partial: 2 of 6 results have arrived, the run is running\n") == (
         code,
         err,
     )
@@ -127,13 +141,32 @@ def test_the_facts_of_nodes_that_have_sent_them(home: Home, aggregator: Aggregat
     )
 
 
-def test_a_run_that_is_packed_meanwhile(home: Home) -> None:
-    """What was to be asked for singly is in the tarball by then."""
-    running = run_status("running", entry("host-facts", "node1", "complete"), run="nightly")
-    over = {**running, "status": "complete", "final": True, "tar-info": {"name": "", "sha256": ""}}
-    packed = Say(410, "the result is in the tarball: see /results")
-    with Scripted(status=[Say(body=each) for each in (running, running, over)]) as server:
-        server.answer("/results/host-facts/node1", packed)
-        code, _, err = home.run("facts", "--url", server.url)
+@pytest.mark.parametrize(
+    ("second", "why"),
+    [
+        (Say(410, "the result is in the tarball: see /results"), "answered 410 for the result of"),
+        (Say(503, "the results cannot be read"), "answered 503 for the result of"),
+        (Say(200, b"x" * 300, GZIP, length=1000, close=True), "was cut off"),
+    ],
+    ids=["packed meanwhile", "not readable", "cut off"],
+)
+def test_facts_that_cannot_be_read_are_not_missing(home: Home, second: Say, why: str) -> None:
+    done = [entry("host-facts", node, "complete") for node in ("node1", "node2")]
+    with Scripted(status=Say(body=run_status("running", *done, run="nightly"))) as server:
+        server.answer("/results/host-facts/node1", Say(200, archive(facts=facts("node1")), GZIP))
+        server.answer("/results/host-facts/node2", second)
+        code, out, err = home.run("facts", "--url", server.url)
 
-    assert (4, "status-ctl: there are no results: packing was given up\n") == (code, err)
+    assert (4, "") == (code, out)
+    assert why in err
+
+
+def test_a_plugin_without_facts_is_not_asked_for_all_its_results(home: Home) -> None:
+    done = [entry("unit", f"node{at}", "complete") for at in range(9)]
+    with Scripted(status=Say(body=run_status("running", *done, run="nightly"))) as server:
+        for each in done:
+            server.answer(f"/results/unit/{each['node']}", Say(200, b"<xml/>"))
+        assert 4 == home.run("facts", "--url", server.url)[0]
+        asked = [each for each in server.requests if "/results/" in str(each)]
+
+    assert 3 == len(asked)

@@ -40,7 +40,7 @@ def test_what_came_is_packed(at_home: Home, aggregator: Aggregator) -> None:
     """The run has not passed, and says of each result why; then there is nothing to stop."""
     aggregator.worker("sysd").put("by-node/node1/sysd", b"data")
     code, out, err = at_home.run("stop", "run/nightly")
-    told = "status-ctl: run nightly stopped, entries without a result: 1\n"
+    told = "status-ctl: run nightly stopped, entries that had no result: 1\n"
     assert (0, "", told) == (code, out, err)
 
     code, out, _ = at_home.run("wait", "run/nightly")
@@ -50,8 +50,12 @@ def test_what_came_is_packed(at_home: Home, aggregator: Aggregator) -> None:
     assert (0, "status-ctl: run nightly is over already\n") == at_home.run("stop", "nightly")[::2]
 
 
-def test_a_plugin_that_the_run_does_not_have(at_home: Home, aggregator: Aggregator) -> None:
-    code, _, err = at_home.run("stop", "nightly", "--plugin", "disk/x")
+@pytest.mark.parametrize("plugin", ["disk/x", ""])
+def test_a_plugin_that_the_run_does_not_have(
+    at_home: Home, aggregator: Aggregator, plugin: str
+) -> None:
+    """No name is what a script gives whose variable is empty."""
+    code, _, err = at_home.run("stop", "nightly", "--plugin", plugin)
     assert (4, "status-ctl: not stopped: the run has no such plugin\n") == (code, err)
     assert "running" == aggregator.status()["status"]
 
@@ -65,6 +69,7 @@ def test_every_result_of_a_plugin_is_in(at_home: Home, fake: FakeKube) -> None:
 
     assert 0 == code
     assert "plugin e2e of run nightly: nothing to stop" in err
+    assert "Jobs that `cleanup` keeps stay until `status-ctl delete`" in err
 
 
 def test_without_the_right_to_reach_it(at_home: Home, fake: FakeKube) -> None:
@@ -104,17 +109,21 @@ class TestOpen:
         document = run_status("running", entry("e2e", message="x" * 300_000), run="nightly")
         with Scripted(status=Say(body=document), tls=tls if secure else None) as server:
             add_aggregator(fake, launched="nightly", listens=server.port, tls=secure)
+            trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
             with at_home.started("open", "nightly", BROWSER="false") as process:
                 assert process.stdout is not None
                 url = process.stdout.readline().decode().strip()
                 bodies = set()
                 for _ in range(2):
-                    with urllib.request.urlopen(f"{url}status", timeout=BOUND) as answer:
+                    with urllib.request.urlopen(
+                        f"{url}status", timeout=BOUND, context=trusting
+                    ) as answer:
                         bodies.add(answer.read())
                 interrupt(process.pid)
                 assert 130 == process.wait(BOUND)
 
-        assert url.startswith("http://127.0.0.1:")
+        assert url.startswith(f"{'https' if secure else 'http'}://127.0.0.1:")
         (body,) = bodies
         assert len(body) > 300_000
 

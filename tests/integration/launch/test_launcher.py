@@ -13,16 +13,17 @@ from typing import Any
 import pytest
 
 from reporter.errors import Unavailable
-from reporter.launch import cleanup, launcher
+from reporter.kube.api import KubeApi
+from reporter.launch import cleanup, decide, launcher
 from reporter.pki.issuing import CertificateError
 from reporter.run.entry import State
 from reporter.run.names import annotations, entry_name
-from reporter.run.record import Cause, Failure
+from reporter.run.record import Cause, Failure, stopped
 from reporter.run.state import LauncherTrouble, Phase, Step
 from tests.fakekube import Answer, FakeKube, Rule
 from tests.fakekube.store import stamp
 from tests.integration.launch.cluster import ends, runs, unscheduled, waits
-from tests.integration.launch.world import CHECK, DISKS, RUN, World, on_loop
+from tests.integration.launch.world import CHECK, DISKS, HANG, RUN, World, on_loop
 
 CHECK_JOB = entry_name(RUN, CHECK)
 ALL = (CHECK, *DISKS)
@@ -35,6 +36,11 @@ def left(world: World) -> list[str]:
 def degraded(world: World) -> LauncherTrouble | None:
     shown = world.store.snapshot().launcher
     return shown and shown.degraded
+
+
+def step(world: World) -> Step | None:
+    shown = world.store.snapshot().launcher
+    return shown and shown.step
 
 
 @on_loop
@@ -123,7 +129,7 @@ async def test_an_upload_begins_at_the_last_look_of_a_run(
     one: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its Job goes all the same: once the run is over, nothing would ever delete it."""
-    monkeypatch.setattr(cleanup, "REMOVAL", -60.0)  # nobody waits for the grace period
+    monkeypatch.setattr(decide, "REMOVAL", -60.0)  # nobody waits for the grace period
     monkeypatch.setattr(cleanup, "LOGS", 0.0)
     monkeypatch.setattr(one, "close", lambda key: False)
     one.passes = lambda key: False
@@ -133,6 +139,41 @@ async def test_an_upload_begins_at_the_last_look_of_a_run(
         await one.store.mark_failed(CHECK, Failure("final", time.time(), "so", Cause.POD_FAILED))
         await one.until(lambda: one.launcher.through)
     assert [] == one.names("Job")
+
+
+class Slow:
+    """An API that creates objects of one kind only when `answer` is set."""
+
+    def __init__(self, kind: str) -> None:
+        self._kind, self.asked, self.answer = kind, threading.Event(), threading.Event()
+
+    def __call__(self, api: KubeApi) -> Slow:
+        self._api = api
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._api, name)
+
+    def create(self, kind: str, *args: Any, **how: Any) -> dict[str, Any]:
+        if kind == self._kind:
+            self.asked.set()
+            assert self.answer.wait(HANG)
+        return self._api.create(kind, *args, **how)
+
+
+@pytest.mark.parametrize("kind", ["Secret", "Job"])
+@on_loop
+async def test_a_run_is_stopped_while_an_object_is_being_created(one: World, kind: str) -> None:
+    """What a slow admission lets in when all is decided goes, too."""
+    one.passes, one.api = lambda key: False, Slow(kind)
+    async with one.begun():
+        await one.until(one.api.asked.is_set)
+        await one.store.mark_all_failed({CHECK: stopped(time.time())})
+        await one.until(lambda: step(one) is Step.REMOVING and not one.names("Secret"))
+        one.api.answer.set()
+        await one.until(lambda: one.launcher.through)
+        assert Step.DONE is step(one)
+    assert [] == left(one)
 
 
 @on_loop
@@ -147,6 +188,7 @@ async def test_the_removal_goes_on_when_the_run_is_over(one: World) -> None:
     shutil.rmtree(one.folder / "podlogs")
     one.fake.clear_faults()
     async with one.begun():
+        assert Step.REMOVING is step(one)  # before its first look, too
         await one.until(lambda: one.launcher.through)
     assert ([], False) == (left(one), (one.folder / "podlogs").exists())
 

@@ -59,6 +59,28 @@ async def test_a_plugin_is_stopped_and_the_others_go_on():
 
 
 @pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("?plugin=", 404),
+        ("?plugin", 404),
+        ("?plugn=sysd", 400),
+        ("?Plugin=sysd", 400),
+        ("?plugin=e2e&plugin=sysd", 400),
+    ],
+)
+@situation
+async def test_who_does_not_name_a_plugin_rightly_stops_nothing(query, expected):
+    """It cannot be taken back."""
+    async with serving() as status:
+        before = open_keys(status)
+        answer = await stop(status, query)
+        after = open_keys(status)
+
+    assert expected == answer.status
+    assert before == after
+
+
+@pytest.mark.parametrize(
     ("headers", "how", "expected"),
     [
         (JSON, {"host": "evil.example:8081"}, 403),
