@@ -70,7 +70,6 @@ class Service:
         self._context, self._stop, self._package_again = context, stop, package_again
         self._log, self._run_log = context.log, RunLog()
         self._grace = _GRACE
-        self._verdict: int | None = None
         self._control: Control | None = None
 
     async def run(self) -> int:
@@ -124,7 +123,10 @@ class Service:
                 task.cancel()
         for end in done:
             end.result()
-        return max(ends[end] for end in done) if self._verdict is None else self._verdict
+        store = self._context.store
+        if not self._context.settings.exit_when_finished or store.phase is not Phase.CLOSED:
+            return max(ends[end] for end in done)
+        return GOOD if good(run_fields(store.snapshot(), now=self._context.wall())) else FAILED
 
     # -- the start -------------------------------------------------------------------------------
 
@@ -243,16 +245,9 @@ class Service:
     # -- at work ---------------------------------------------------------------------------------
 
     async def _finished(self, annotator: Annotator | None, launcher: Launcher | None) -> None:
-        """Return when the run is over, its plugins are gone, and everybody can see it.
-
-        Leaves its verdict.
-        """
+        """Return when the run is over, its plugins are gone, and everybody can see it."""
         store, clock = self._context.store, self._context.clock
-        while store.phase is not Phase.CLOSED:
-            await asyncio.sleep(_LOOK_EVERY)
-        document = run_fields(store.snapshot(), now=self._context.wall())
-        self._verdict = GOOD if good(document) else FAILED
-        while launcher is not None and not launcher.through:
+        while store.phase is not Phase.CLOSED or (launcher is not None and not launcher.through):
             await asyncio.sleep(_LOOK_EVERY)
         end = clock() + _ANNOTATED
         while annotator is not None and clock() < end:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import signal
 from pathlib import Path
 
+import pytest
+
 from reporter.run.launch_file import encode_launch
 from tests.blackbox.aggregator.process import site
 from tests.fakekube import Answer, FakeKube
@@ -30,8 +32,11 @@ def test_a_run_that_was_launched_stays_when_it_is_over(tmp_path: Path) -> None:
         assert (4, "") == running.end(signal.SIGTERM)
 
 
-def test_a_run_that_ends_with_its_job_removes_its_plugins_before(tmp_path: Path) -> None:
-    """Its verdict is there, but nobody else would remove what is left of them."""
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_run_that_ends_with_its_job_removes_its_plugins_before(
+    tmp_path: Path, killed: bool
+) -> None:
+    """Its verdict is there, also for who ends it, but nobody else would remove what is left."""
     launch = options_of(definition("restricted adapter")).launch
     (plugin,) = launch.definitions
     with site(tmp_path) as here, FakeKube(role="admin") as fake:
@@ -52,6 +57,9 @@ def test_a_run_that_ends_with_its_job_removes_its_plugins_before(tmp_path: Path)
         found = running.wait_status(lambda found: found["final"])
         assert ("failed", "removing") == (found["status"], found["launcher"]["step"])
         assert running.process.poll() is None
+        if killed:
+            assert (1, "") == running.end(signal.SIGTERM)
+            return
         fake.clear_faults()
         assert 1 == running.process.wait(60)
     assert [] == fake.store.find("Secret", "default")

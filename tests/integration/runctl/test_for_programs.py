@@ -26,7 +26,7 @@ def test_a_run_is_found_where_the_command_finds_it(config: str, fake: FakeKube) 
     with Scripted(status=Say(body=document)) as server:
         where = {"launched": "nightly", "namespace": OWN, "listens": server.port}
         add_aggregator(fake, name="nightly-x", **where)
-        found = find_aggregator("nightly", kubeconfig=config)
+        found = find_aggregator("run/nightly", kubeconfig=config)
         status = get_status("nightly", kubeconfig=config)
 
     assert (OWN, "nightly-x") == found
@@ -50,6 +50,14 @@ def test_nothing_is_shown(config: str, fake: FakeKube) -> None:
     for call in (find_aggregator, get_status):
         with pytest.raises(Forbidden):
             call("nightly", kubeconfig=config)
+
+
+@pytest.mark.parametrize("name", ["a,b in (c)", "../x"])
+def test_what_is_no_name_of_a_run(config: str, name: str) -> None:
+    """It would go into a selector."""
+    for call in (find_aggregator, get_status):
+        with pytest.raises(SettingsError, match="not a run name"):
+            call(name, kubeconfig=config)
 
 
 def test_no_cluster_is_known(tmp_path: Path) -> None:

@@ -376,13 +376,16 @@ def test_a_kept_job_keeps_no_secret():
     assert (NAME,) == made.delete_secrets
 
 
-def test_a_secret_holds_up_the_end_for_as_long_as_a_job_would():
-    """One request that failed is tried again: what is left behind is a key."""
-    launcher = decided()
-    for after in (0, 1, 89.9):
+def test_a_secret_holds_up_the_end_for_30_seconds():
+    """One request that failed is tried again: what is left behind is a key. It has no grace period,
+    however long that of the plugin is."""
+    template = {"spec": {"terminationGracePeriodSeconds": 86400, "containers": [{"name": "main"}]}}
+    run = run_of(Plugin("check"), definitions=[Definition("check", "Job", "link", template)])
+    launcher = Launcher(run).launch(CHECK).started(CHECK).receive(CHECK)
+    for after in (0, 1, 29.9):
         made = launcher.look(after, secrets={NAME})
         assert ((NAME,), False) == (made.delete_secrets, made.through)
-    made = launcher.look(90, secrets={NAME})
+    made = launcher.look(30, secrets={NAME})
     assert (True, {}) == (made.through, made.stays)
     assert decided().look(0).through
 
