@@ -163,11 +163,11 @@ class Intake:
             self._blobs.keep(incoming.body)
 
     async def _store_row(self, key: Key, record: Record) -> UploadConclusion:
-        self._step("commit")
         if self._metadata + len(record.metadata) > _METADATA_OF_ALL:
             record = replace(record, metadata=metadata_dropped("more than 1 MiB in this run"))
         else:
             self._metadata += len(record.metadata)
+        self._step("commit")
         try:
             received = await self._store.record_result(key, record)
         except StoreError as error:
