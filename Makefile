@@ -108,7 +108,7 @@ test-cluster-bed: $(READY)
 
 test-cluster-people: $(READY)
 	@$(bed)
-	$(CLUSTER) -m "people and not long"
+	$(CLUSTER) -m "(cluster or node) and people and not long"
 
 test-long: test-long-local test-browser test-long-cluster ## run the long tests: kills, fleets, outages, bulk fuzzing, a second Python
 
