@@ -198,8 +198,8 @@ class Requests:
 
     @property
     def creating(self) -> bool:
-        """Whether a Job may be made at any moment."""
-        return any(what == _CREATING for what, _ in self._tasks)
+        """Whether a Job or a Secret may be made at any moment."""
+        return any(what in (_CREATING, _MAKING) for what, _ in self._tasks)
 
     def failing_secrets(self) -> dict[str, str]:
         """Return the Secrets that may still be there, and why."""
