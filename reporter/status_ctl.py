@@ -63,6 +63,8 @@ GROUPS: Final = {
         Command("runs", "runctl.runs", "list the runs in the namespace, or in all with -A"),
         Command("status", "runctl.status", "show the status of a run"),
         Command("watch", "runctl.watch", "watch a run until it is over"),
+        Command("open", "runctl.open", "open the page of a run in a browser"),
+        Command("stop", "runctl.stop", "stop a run, and keep the results that arrived"),
         Command("logs", "runctl.logs", "print the logs of a run's Pods"),
         Command("results", "results.command", "show the test results of a run"),
         Command("facts", "results.facts", "show the facts of nodes, and what differs between them"),

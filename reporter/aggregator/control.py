@@ -40,8 +40,8 @@ class Control:
     """Carries one run through its phases, with what makes the tarball from its results.
 
     `uploads` are those that are here, `workers` is what they come by. With a `launcher` the run
-    closes at the earliest when that has removed what it launched; without, clocks begin with the
-    group's turn. `tar_upload` uploads the tarball, where that is asked for.
+    closes at the earliest when that has taken the logs; without, clocks begin with the group's
+    turn. `tar_upload` uploads the tarball, where that is asked for.
     """
 
     def __init__(
@@ -160,7 +160,7 @@ class Control:
     async def _conclude(self) -> None:
         """Take every step towards the end of the run that can be taken."""
         if self._store.phase is Phase.RUNNING:
-            if self._launcher is not None and not self._launcher.through:
+            if self._launcher is not None and not self._launcher.logs_taken:
                 return
             snapshot = self._store.snapshot()
             if (

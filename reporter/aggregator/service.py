@@ -71,7 +71,6 @@ class Service:
         self._context, self._stop, self._package_again = context, stop, package_again
         self._log, self._run_log = context.log, RunLog()
         self._grace = _GRACE
-        self._verdict: int | None = None
         self._control: Control | None = None
 
     async def run(self) -> int:
@@ -125,7 +124,10 @@ class Service:
                 task.cancel()
         for end in done:
             end.result()
-        return max(ends[end] for end in done) if self._verdict is None else self._verdict
+        store = self._context.store
+        if not self._context.settings.exit_when_finished or store.phase is not Phase.CLOSED:
+            return max(ends[end] for end in done)
+        return GOOD if good(run_fields(store.snapshot(), now=self._context.wall())) else FAILED
 
     # -- the start -------------------------------------------------------------------------------
 
@@ -190,7 +192,7 @@ class Service:
             # The run neither waits for it nor ends with it.
             tasks.append(asyncio.create_task(annotator.run()))
         if context.settings.exit_when_finished:
-            finished = asyncio.create_task(self._finished(annotator))
+            finished = asyncio.create_task(self._finished(annotator, launcher))
             tasks.append(finished)
             lasting += (finished,)
         return lasting
@@ -243,18 +245,16 @@ class Service:
 
     # -- at work ---------------------------------------------------------------------------------
 
-    async def _finished(self, annotator: Annotator | None) -> None:
-        """Return when the run is over and everybody can see it; leave its verdict."""
+    async def _finished(self, annotator: Annotator | None, launcher: Launcher | None) -> None:
+        """Return when the run is over, its plugins are gone, and everybody can see it."""
         store, clock = self._context.store, self._context.clock
-        while store.phase is not Phase.CLOSED:
+        while store.phase is not Phase.CLOSED or (launcher is not None and not launcher.through):
             await asyncio.sleep(_LOOK_EVERY)
-        document = run_fields(store.snapshot(), now=self._context.wall())
         end = clock() + _ANNOTATED
         while annotator is not None and clock() < end:
             if annotator.shows(store.snapshot().revision):
                 break
             await asyncio.sleep(_LOOK_EVERY)
-        self._verdict = GOOD if good(document) else FAILED
 
     async def _watch(
         self, health: Health, workers: Listener, control: Control, authority: Authority
@@ -356,6 +356,6 @@ def _launcher(context: Context, intake: Intake, authority: Authority) -> Launche
 
 async def _run_launcher(launcher: Launcher, control: Control, authority: Authority) -> None:
     await launcher.run()
-    control.changed.set()  # the run may close now
+    control.changed.set()  # it may have given up, and the run may close now
     await asyncio.to_thread(authority.forget_key)
     await asyncio.Event().wait()

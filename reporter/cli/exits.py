@@ -11,7 +11,7 @@ from reporter.cli.output import shown_file
 GOOD: Final = 0
 FAILED: Final = 1
 USAGE: Final = 2
-TIME_OVER: Final = 3
+NOT_OVER: Final = 3
 CANNOT_TELL: Final = 4
 INTERRUPTED: Final = 130
 TERMINATED: Final = 143

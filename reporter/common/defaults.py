@@ -8,6 +8,8 @@ ADAPTER_RESULT = "status-reporter.io/adapter-result.v1"
 """What an adapter's result file is called in the header `Result-Format` of an upload."""
 UNREACHED, REACHED = "Cannot reach the aggregator", "Reached the aggregator"
 """What a worker logs at its start; the launcher looks for it."""
+METADATA_BYTES = 4096
+"""Of the header `Result-Metadata` of an upload."""
 
 
 def is_service_link(variable: str, value: str) -> bool:

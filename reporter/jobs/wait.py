@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from reporter.cli import output as show
 from reporter.cli.cluster import TIMEOUT, job_name, open_cluster, said
-from reporter.cli.exits import CANNOT_TELL, FAILED, GOOD, TIME_OVER, CannotTell
+from reporter.cli.exits import CANNOT_TELL, FAILED, GOOD, NOT_OVER, CannotTell
 from reporter.cli.output import tell
 from reporter.cli.table import Bar, paint
 from reporter.common.objects import Object, View
@@ -108,7 +108,7 @@ class Waiting:
             if self._left() <= 0.05:
                 for job in open_jobs:
                     self._tell(f"timed out waiting for {job.key}: {job.state}")
-                return self._code() or TIME_OVER
+                return self._code() or NOT_OVER
             decided, count = len(self._jobs) - len(open_jobs), len(self._jobs)
             shown = "; ".join(f"{job.key}: {job.state}" for job in open_jobs)
             self.bar.put(clean(f"{decided} of {count} decided; waiting for {shown}", 4096))

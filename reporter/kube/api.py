@@ -9,6 +9,7 @@ became of a Job: `jobs: get, list, watch`, `pods: list`, `events: list`, `pods/l
 
 import os
 import re
+import socket
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -448,15 +449,21 @@ class KubeApi:
         return discovered(found)
 
     def port_forward(
-        self, namespace: str, name: str, port: int, *, timeout: float = 5.0
+        self,
+        namespace: str,
+        name: str,
+        port: int,
+        *,
+        timeout: float = 5.0,
+        near: socket.socket | None = None,
     ) -> "PortForward":
-        """Connect to a port of a Pod through the API server.
+        """Connect to a port of a Pod through the API server, `near` if it is given.
 
         Rights: `pods/portforward: get`, and from Kubernetes 1.35 on `create`.
         """
         from reporter.kube.port_forward import PortForward
 
-        return PortForward(self._client, namespace, name, port, timeout=timeout)
+        return PortForward(self._client, namespace, name, port, timeout=timeout, near=near)
 
 
 def _resource(kind: Kind) -> Resource:

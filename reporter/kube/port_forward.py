@@ -41,11 +41,18 @@ class PortForward:
 
     `socket` is our end of it: it reads to its end when the other side is gone. That nothing listens
     on the port shows only then, and `error` says it. `timeout` in seconds is for the way to the
-    Pod.
+    Pod. A `near` that is given is connected itself, and closed at the end.
     """
 
     def __init__(
-        self, client: Client, namespace: str, name: str, port: int, *, timeout: float = 5.0
+        self,
+        client: Client,
+        namespace: str,
+        name: str,
+        port: int,
+        *,
+        timeout: float = 5.0,
+        near: socket.socket | None = None,
     ) -> None:
         self._cutoff = Cutoff()
         names = {"namespace": namespace, "name": name}
@@ -61,7 +68,7 @@ class PortForward:
                 raise refusal(str(request), error.status_code, *said, datetime.now(UTC)) from None
             raise Unavailable(plain(f"{request}: {error or type(error).__name__}")) from error
         self.error = ""
-        self.socket, self._near = socket.socketpair()
+        self.socket, self._near = (near, near) if near else socket.socketpair()
         self._thread = threading.Thread(target=self._run, name=f"port-forward {name}", daemon=True)
         self._thread.start()
 

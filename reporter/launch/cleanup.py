@@ -2,18 +2,19 @@
 
 from typing import Final
 
-from reporter.launch.job import secret_name
+from reporter.launch.job import pod_grace, secret_name
 from reporter.launch.seen import LATE, SeenPod
 from reporter.launch.world import Findings, Present
 from reporter.run.entry import HOLD, Entry, may_still_come, unjudged
 from reporter.run.launch_file import Launch
 from reporter.run.names import entry_name
 from reporter.run.plan import Key, Plugin
-from reporter.run.record import Rank
+from reporter.run.record import Cause, Rank
 from reporter.run.results import ResultStatus
 
-END: Final = 60.0  # seconds from the last decided entry until the run goes on without the rest
-LOGS: Final = 45.0  # of these, how long a Job stays for the sake of its logs
+LOGS: Final = 45.0  # seconds from the last decided entry in which a Job stays for its logs
+REMOVAL: Final = 30.0  # seconds beyond the grace period until what is still there is given up
+LONGEST_END: Final = 600.0  # seconds of clean-up, those in which the API is away included
 STATE_LOST: Final = "StateLost"
 _OWN_WORDS: Final = frozenset({Rank.RESULT, Rank.WORKER})
 """Ranks of what came from the Pod."""
@@ -25,7 +26,8 @@ def clean_up(present: Present, found: Findings) -> None:
     While the run goes on a Job stays until its logs were taken; at its end that has a limit.
     """
     launch, now, ending_since = present.run.launch, present.now, present.memory.ending_since
-    hurry = ending_since is not None and now >= ending_since + LOGS
+    patience = LOGS if present.world.unseen_since is None else LONGEST_END
+    hurry = ending_since is not None and now >= ending_since + patience
     kept = set()
     for key, job in present.jobs.items():
         entry = present.entries[key]
@@ -41,7 +43,10 @@ def clean_up(present: Present, found: Findings) -> None:
         elif logs:
             found.take_logs.append(key)
         left = "its logs have not been taken yet" if logs and not hurry else ""
+        found.logs_missing |= bool(left)
+        found.held |= bool(left)
         if _unjudged(launch, entry):
+            found.held = True
             left = "its result has not been judged yet"
         elif not _may_go(launch, entry):
             kept.add(key)
@@ -49,21 +54,23 @@ def clean_up(present: Present, found: Findings) -> None:
             left = "it is being deleted"
         elif not left and (wait := _held_until(entry, pod)) > now:
             left = "its worker may still send a result"
+            found.held = True
             found.dues.append(wait)
         elif not left:
             left = "its deletion has not been confirmed yet"
             found.delete.append(job.name)
         if left:
             found.left[f"Job {job.name}"] = left
+            found.grace = max(found.grace, pod_grace(launch.definition(key.plugin)))
     if ending_since is not None:
         if found.take_logs:
             found.dues.append(ending_since + LOGS)
-        found.left |= _ending_pods(present)
+        _find_ending_pods(present, found)
     for plugin in present.run.plan.plugins:
         found.delete_secrets += _unneeded(present, plugin, present.jobs.keys() - kept)
 
 
-def _ending_pods(present: Present) -> dict[str, str]:
+def _find_ending_pods(present: Present, found: Findings) -> None:
     """Say of what is gone that a Pod of it is still there.
 
     What went before this process began to look may have made any Pod that says so, but for one that
@@ -71,15 +78,14 @@ def _ending_pods(present: Present) -> dict[str, str]:
     """
     entries, jobs, run = present.entries, present.jobs, present.run.name
     gone = {entry_name(run, key): key for key in entries if key not in jobs}
-    left = {}
     for pod in present.world.pods.values():
         key = gone.get(pod.job)
         if key is None or pod.over or not pod.job_uid:
             continue
         unknown = pod.job_uid if entries[key].launched_at is not None else ""
         if pod.job_uid == present.memory.uids.get(key, unknown):
-            left[f"Job {pod.job}"] = f"its Pod {pod.name} has not ended yet"
-    return left
+            found.left[f"Job {pod.job}"] = f"its Pod {pod.name} has not ended yet"
+            found.grace = max(found.grace, pod_grace(present.run.launch.definition(key.plugin)))
 
 
 def _unseen_until(entry: Entry, pod: SeenPod | None, now: float) -> float:
@@ -103,8 +109,8 @@ def _unjudged(launch: Launch, entry: Entry) -> bool:
 
 def _may_go(launch: Launch, entry: Entry) -> bool:
     record = entry.record
-    if record is not None and record.reason == STATE_LOST:
-        return True
+    if record is not None and (record.reason == STATE_LOST or record.cause is Cause.STOPPED):
+        return True  # its Pod may run for ever
     cleanup = launch.definition(entry.key.plugin).cleanup
     # Where no result came there is something to look at, whatever stands on the Job.
     good = (Rank.RESULT, ResultStatus.PASSED)

@@ -11,7 +11,7 @@ from math import inf
 from typing import Final
 
 from reporter.common.text import go_duration
-from reporter.launch.cleanup import END, STATE_LOST, clean_up
+from reporter.launch.cleanup import LONGEST_END, REMOVAL, STATE_LOST, clean_up
 from reporter.launch.seen import LATE, SeenPod
 from reporter.launch.situation import MINUTE, Row, Situation, Track, situation
 from reporter.launch.world import Decision, Findings, LaunchedRun, Memory, Present, World
@@ -21,7 +21,6 @@ from reporter.run.plan import GLOBAL, Key
 from reporter.run.record import Cause, Failure
 from reporter.run.state import UNREACHABLE, PodState
 
-LONGEST_END: Final = 600.0  # seconds of clean-up, those in which the API is away included
 MOUNTED: Final = 10.0  # seconds after the launch in which a Pod usually has what it mounts
 HEARD: Final = 20.0  # seconds after the start in which a worker that can reach us is heard
 _NOT_MOUNTED: Final = frozenset({"ContainerCreating", "PodInitializing", ""})
@@ -75,19 +74,25 @@ def decide(
             start=found.start,
             pods=found.pods,
             next_look=next_look,
+            logs_taken=ending and not found.logs_missing,
             through=now >= end,
             stays=found.left if now >= end else {},
         )
     create = _launches(present, found)
+    removing = None
+    if ending and not found.held:
+        removing = now if memory.removing_since is None else memory.removing_since
     late, left = False, bool(found.left or found.delete_secrets)
-    if memory.ending_since is not None and left:
-        found.dues.append(memory.ending_since + END)
-        late = now >= memory.ending_since + END
+    if removing is not None and left:
+        end = removing + found.grace + REMOVAL
+        found.dues.append(end)
+        late = now >= end
     next_look = min((due for due in found.dues if due > now), default=None)
     memory = replace(
         memory,
         tracks=found.tracks,
         next_look=next_look,
+        removing_since=removing,
         outages=_still_counting(memory, entries.values()),
     )
     return Decision(
@@ -104,6 +109,7 @@ def decide(
         pods=found.pods,
         unheard=found.unheard,
         next_look=next_look,
+        logs_taken=ending and not found.logs_missing,
         through=ending and (late or not left),
         stays=found.left if late else {},
     )
@@ -317,6 +323,7 @@ def after_absence(memory: Memory, world: World, now: float, *, ending: bool) -> 
         away_since=None,
         outages=(*memory.outages, (away, now)),
         ending_since=None if memory.ending_since is None else moved(memory.ending_since),
+        removing_since=None if memory.removing_since is None else moved(memory.removing_since),
     )
 
 

@@ -119,6 +119,18 @@ def _metadata(location: RunLocation, name: str, key: Key) -> dict[str, Any]:
     return metadata
 
 
+def own_grace(definition: Definition) -> int:
+    """Return the seconds that a plugin's own containers have after SIGTERM."""
+    said = number(section(definition.template, "spec"), "terminationGracePeriodSeconds")
+    return DEFAULT_GRACE if said is None else max(said, 1)
+
+
+def pod_grace(definition: Definition) -> int:
+    """Return the seconds that a plugin's Pod has after SIGTERM."""
+    own = own_grace(definition)
+    return own if definition.contract == "link" else max(GRACE, own)
+
+
 class _Template:
     """A definition's Pod template, to which what is ours is added."""
 
@@ -129,9 +141,8 @@ class _Template:
         self.spec: dict[str, Any] = deepcopy(dict(section(definition.template, "spec")))
         self.host_network = self.spec.get("hostNetwork") is True
         self.node = [_NODE_NAME] if key.node != GLOBAL else []
-        said = number(self.spec, "terminationGracePeriodSeconds")
-        self.own_grace = DEFAULT_GRACE if said is None else max(said, 1)
-        self.grace = max(GRACE, self.own_grace)
+        self.own_grace = own_grace(definition)
+        self.grace = pod_grace(definition)
         for kind in ("initContainers", "containers"):
             for container in items(self.spec, kind):
                 _fill_in(container, launch, definition.name)

@@ -21,8 +21,8 @@ from reporter.common.objects import View, text
 from reporter.common.retry import next_delay
 from reporter.errors import KubeError, NotFound
 from reporter.kube.api import KubeApi
-from reporter.launch.cleanup import STATE_LOST
-from reporter.launch.decide import LONGEST_END, decide, waiting_for_mounts
+from reporter.launch.cleanup import LONGEST_END, STATE_LOST
+from reporter.launch.decide import decide, waiting_for_mounts
 from reporter.launch.job import secret_names
 from reporter.launch.logs import LogCollection, Logs
 from reporter.launch.mirror import Mirrors
@@ -88,13 +88,15 @@ class Launcher:
         self._decided_at: float | None = None
         self._troubles: list[LauncherTrouble] = []
         self._log, self._seldom = log.get(), RateLimitedLog()
-        self.through = store.phase is not Phase.RUNNING
-        """Whether nothing of the plugins is left, so that the run may close."""
+        self.logs_taken = False
+        """Whether all logs are here that will come, so that the run may close."""
+        self.through = False
+        """Whether nothing of the plugins is left, or what is left was given up."""
+        if store.phase is not Phase.RUNNING:
+            self._publish({}, {})  # nobody may take the removal for over before the first look
 
     async def run(self) -> None:
         """Launch, watch and remove. A cancellation leaves everything as it is, for the next."""
-        if self.through:
-            return
         kube = Kube(self._api, self._namespace)
         unsubscribe = self._store.subscribe(self._changed.set)
         try:
@@ -223,7 +225,7 @@ class Launcher:
             if not self._given_up():
                 self._publish({}, {})
             return _LOOK
-        old = mirrors.old(self._clock())
+        old, creating = mirrors.old(self._clock()), requests.creating
         world, now = self._world(mirrors, requests), self._now()
         entries, begun = self._store.snapshot().entries, self._store.launching
         # With thousands of entries it takes long enough for workers to notice. A change
@@ -243,9 +245,11 @@ class Launcher:
             requests.check_secret(key)  # if somebody has deleted it, the Pod would wait for ever
         self._obstacles.look(decision.unheard, self._clock())
         requests.end_of_look()
-        stays = dict(decision.stays)
+        stays, self.logs_taken = dict(decision.stays), decision.logs_taken
         if decision.through:
             await requests.settle(_SETTLE)
+            if creating:  # this look knew nothing of what they have made
+                return 0.0
             self.through = True
             stays |= {f"Secret {name}": why for name, why in requests.failing_secrets().items()}
             if stays:
@@ -265,17 +269,20 @@ class Launcher:
         self._decided_at = now if self._decided_at is None else self._decided_at
         if not at_once and now < self._decided_at + LONGEST_END:
             return False
-        self.through = True
+        self.logs_taken = self.through = True
         self._log.warning("Objects of the run may remain: the API server does not show them")
         self._publish({}, {})
         return True
 
     def _world(self, mirrors: Mirrors, requests: Requests) -> World:
+        closed = self._store.phase is not Phase.RUNNING
+        if closed:
+            self._logs.stop()  # what comes now is too late for the tarball
         return World(
             dict(mirrors.jobs.seen),
             newest_pods(mirrors.pods.seen.values()),
             newest_refusals(mirrors.events.seen.values()),
-            frozenset(self._logs.tried),
+            frozenset(self._plan.keys if closed else self._logs.tried),
             frozenset(requests.secrets.kept),
             dict(requests.denied),
             mirrors.unseen_since,

@@ -166,7 +166,7 @@ class LogCollection:
             self._tasks[key] = asyncio.create_task(self._take(key, pod))
 
     def stop(self) -> None:
-        """End what is being read; the next process takes it again."""
+        """End what is being read; the next process takes it again, unless the run is over."""
         for task in self._tasks.values():
             task.cancel()
         self._logs.stop()

@@ -196,6 +196,11 @@ class Requests:
         """What fails, and since when."""
         return [each.trouble for each in self._failing.values()]
 
+    @property
+    def creating(self) -> bool:
+        """Whether a Job or a Secret may be made at any moment."""
+        return any(what in (_CREATING, _MAKING) for what, _ in self._tasks)
+
     def failing_secrets(self) -> dict[str, str]:
         """Return the Secrets that may still be there, and why."""
         return {
@@ -307,6 +312,8 @@ class Requests:
         )
         try:
             await self.secrets.provide(certificate_holder(plugin, key))
+            if not self._wanted(key):
+                return
             # In a thread: the first one reads its parts from files.
             found = read_job(await self._kube.post("Job", name, await self._kube.call(made)))
         except LaunchRefused as error:
@@ -378,16 +385,17 @@ class Secrets:
 
     async def delete(self, name: str) -> None:
         """Delete it, if it is there and ours; not again what was deleted since that was decided."""
-        if name not in self.kept:
-            return
-        uid = self._made.pop(name, None)
-        if uid is None:
-            with suppress(NotFound):  # a process before us may have made it, or a stranger
-                found = await self._kube.get("Secret", name)
-                uid = text(section(found, "metadata"), "uid") if self._is_ours(found) else None
-        if uid:
-            await self._kube.remove("Secret", name, uid)
-        self.kept.discard(name)
+        async with self._making.setdefault(name, asyncio.Lock()):
+            if name not in self.kept:
+                return
+            uid = self._made.pop(name, None)
+            if uid is None:
+                with suppress(NotFound):  # a process before us may have made it, or a stranger
+                    found = await self._kube.get("Secret", name)
+                    uid = text(section(found, "metadata"), "uid") if self._is_ours(found) else None
+            if uid:
+                await self._kube.remove("Secret", name, uid)
+            self.kept.discard(name)
 
     async def _secret(self, name: str, holder: Key) -> dict[str, Any]:
         try:

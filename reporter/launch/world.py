@@ -70,8 +70,9 @@ class Memory:
 
     `uids` are those of the Jobs that this run has made, as they were last seen.
     `first_look` and `last_look` are this process's, `next_look` when it has to look again.
-    `away_since` is when the API went away, `outages` the times in which nothing was seen, and
-    `ending_since` when all entries were decided.
+    `away_since` is when the API went away, `outages` the times in which nothing was seen,
+    `ending_since` when all entries were decided, and `removing_since` when after that nothing was
+    left for which a Job had to stay.
     """
 
     tracks: Mapping[Key, Track] = field(default_factory=dict)
@@ -82,6 +83,7 @@ class Memory:
     away_since: float | None = None
     outages: tuple[tuple[float, float], ...] = ()
     ending_since: float | None = None
+    removing_since: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +107,8 @@ class Present:
 class Findings:
     """What was found: `left` says of what is to go why it is still there, by kind and name.
 
+    `grace` is the longest grace period among that, in seconds. `held` says that some of it has to
+    stay for now, `logs_missing` that it is for logs.
     `dues` are the moments at which time alone changes something. The rest is as in `Decision`.
     """
 
@@ -117,6 +121,9 @@ class Findings:
     delete: list[str] = field(default_factory=list)
     delete_secrets: list[str] = field(default_factory=list)
     left: dict[str, str] = field(default_factory=dict)
+    grace: int = 0
+    held: bool = False
+    logs_missing: bool = False
     dues: list[float] = field(default_factory=list)
 
 
@@ -127,11 +134,11 @@ class Decision:
     `create` are the entries whose Jobs (and before them Secrets) are to be made, in order. Each is
     stored as launched by `adopt` alone, once its Job is seen, whichever process has made that.
     `begin` takes three looks: the first marks the run's ConfigMap, the next stores that launching
-    has begun, the third creates. `start` tells when a plugin's container began. `delete`
-    are names of Jobs, `delete_secrets` of Secrets. `pods` is what each Pod does, `unheard` are
-    those Pods of which a heartbeat was due and none came. `next_look`: when time alone changes
-    something. `through`: nothing of the plugins is left but `stays`, with the reasons by kind and
-    name.
+    has begun, the third creates. `start` tells when a plugin's container began. `delete` are names
+    of Jobs, `delete_secrets` of Secrets. `pods` is what each Pod does, `unheard` are those Pods of
+    which a heartbeat was due and none came. `next_look`: when time alone changes something.
+    `logs_taken`: all entries are decided, and no more logs of theirs will come. `through`: nothing
+    of the plugins is left but `stays`, with the reasons by kind and name.
     """
 
     memory: Memory
@@ -146,5 +153,6 @@ class Decision:
     pods: Mapping[Key, PodState] = field(default_factory=dict)
     unheard: Mapping[Key, SeenPod] = field(default_factory=dict)
     next_look: float | None = None
+    logs_taken: bool = False
     through: bool = False
     stays: Mapping[str, str] = field(default_factory=dict)

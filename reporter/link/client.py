@@ -13,9 +13,12 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
+from types import MappingProxyType
 from typing import Any, Self
 
+from reporter import __version__
 from reporter.common.certificate import not_after
+from reporter.common.objects import stamp
 from reporter.link.config import WorkerConfig
 from reporter.link.connection import Connection, Left, NoAnswer, TimeLimits
 from reporter.link.delivery import UNTRUSTED_TRIES, Event, Patience, Stop, Tries, outcome_of
@@ -29,6 +32,7 @@ from reporter.link.messages import (
     digest_header,
     disposition,
     encode_progress,
+    metadata_header,
     request,
     type_of_unreadable,
 )
@@ -41,6 +45,9 @@ EXPIRY_WARNING_SECONDS = 3600.0
 
 class AggregatorClient:
     """Talks to the aggregator of one run for one plugin on one node.
+
+    `metadata` is kept with the result: facts, which become texts, beside `reporter.version`,
+    `reporter.started_at` and `reporter.ended_at`. It may have 4 KiB as JSON, else ValueError.
 
     `stop` ends a wait between tries: the next try is made at once, and all that is under way must
     be over within `config.grace_seconds` from then. Who knows better gives `ends`, which returns
@@ -70,6 +77,7 @@ class AggregatorClient:
         wall: Callable[[], float] = time.time,
         on_event: Event = lambda _event, _facts: None,
         limits: TimeLimits | None = None,
+        metadata: Mapping[str, object] = MappingProxyType({}),
     ) -> None:
         self.config = config
         self._rng, self._wall, self._on_event = rng, wall, on_event
@@ -88,6 +96,10 @@ class AggregatorClient:
         # What the aggregator can do beyond Sonobuoy's; None before it has answered a heartbeat.
         self._features: frozenset[str] | None = None
         self._warn_of_expiry()  # hours before a delivery fails for it
+        began = wall()
+        own = {"reporter.version": __version__, "reporter.started_at": stamp(began)}
+        self._metadata = {name: str(value) for name, value in metadata.items()} | own
+        metadata_header(self._metadata, ended_at=began)
 
     def left(self) -> float:
         """Return the seconds until all deliveries must be over; infinite before a stop."""
@@ -113,7 +125,7 @@ class AggregatorClient:
         source cannot be read.
         """
         with source.open() as content:
-            headers = {"Content-Disposition": disposition(source.name), **_format(result_format)}
+            headers = self._headers(source.name, result_format)
             return self._deliver(lambda: self._upload(content, headers), lambda: content.digest)
 
     def report_error(
@@ -144,11 +156,7 @@ class AggregatorClient:
         bare = ResultSource.from_bytes(
             json.dumps({"error": text}).encode(), "", type_of_unreadable(unreadable)
         )
-        headers = {
-            "Content-Disposition": disposition(source.name),
-            "Result-Outcome": "error",
-            **_format(result_format),
-        }
+        headers = {**self._headers(source.name, result_format), "Result-Outcome": "error"}
         with source.open() as content, bare.open() as for_sonobuoy:
             sent = content
 
@@ -247,6 +255,12 @@ class AggregatorClient:
         text = "" if outcome is Outcome.ACCEPTED else answer.line
         return Delivery(outcome, answer.status, attempts, ours, text, held)
 
+    def _headers(self, name: str, result_format: str) -> dict[str, str]:
+        """Return what is said of a result that has just been made."""
+        told = metadata_header(self._metadata, ended_at=self._wall())
+        form = {"Result-Format": result_format} if result_format else {}
+        return {"Content-Disposition": disposition(name), "Result-Metadata": told, **form}
+
     def _upload(self, content: Content, headers: Mapping[str, str]) -> Answer:
         """Make one try with what the source holds now."""
         content.measure()
@@ -318,10 +332,6 @@ class AggregatorClient:
         if event not in self._said:
             self._said.add(event)
             self._on_event(event, facts)
-
-
-def _format(name: str) -> dict[str, str]:
-    return {"Result-Format": name} if name else {}
 
 
 def _for_seconds(seconds: float) -> Left:

@@ -17,6 +17,8 @@ from typing import NamedTuple
 from urllib.parse import quote, urlsplit
 
 from reporter import __version__
+from reporter.common.defaults import METADATA_BYTES
+from reporter.common.objects import stamp
 from reporter.run.progress import Progress
 
 GLOBAL = "global"
@@ -110,6 +112,14 @@ def disposition(name: str) -> str:
     if clean.isascii():
         return header
     return f"{header}; filename*=UTF-8''{quote(clean, safe='', errors='replace')}"
+
+
+def metadata_header(metadata: Mapping[str, str], ended_at: float) -> str:
+    """Write what a worker says of itself, as it ends. ValueError if that is too long."""
+    told = json.dumps({**metadata, "reporter.ended_at": stamp(ended_at)})
+    if len(told) > METADATA_BYTES:
+        raise ValueError(f"metadata of {len(told)} bytes is longer than {METADATA_BYTES}")
+    return told
 
 
 def content_type_of(name: str) -> str:

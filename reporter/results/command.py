@@ -4,14 +4,14 @@ import argparse
 import io
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from reporter.cli import output as show
-from reporter.cli.exits import FAILED, GOOD
+from reporter.cli.exits import FAILED, GOOD, NOT_OVER
 from reporter.cli.junit import Case, junit
 from reporter.cli.output import tell
 from reporter.cli.table import table, terminal_columns
@@ -19,20 +19,29 @@ from reporter.collect.snapshot.rights import PLUGIN
 from reporter.common.objects import text
 from reporter.common.text import clean
 from reporter.results.items import BAD, VERDICT
-from reporter.results.run_results import PluginResults, Results, Test, read_results
+from reporter.results.run_results import (
+    PluginResults,
+    Results,
+    Test,
+    read_results,
+    single_results,
+)
 from reporter.run.plan import GLOBAL
 from reporter.run.results import SKIPPED
+from reporter.run.view import Row
 from reporter.runctl import archive
+from reporter.runctl.server import StatusServer
 
 DESCRIPTION = """\
 Shows the test results of a run: a line for each plugin, then each test that did not pass, with
 its text. FILE is a tarball of a run (also of Sonobuoy) or an unpacked one; without FILE, the
-results of the run are downloaded.
+results of the run are downloaded, while it goes on those that have arrived (`partial`).
 
 exit codes:
   0    all tests passed
   1    a test failed or is unknown, no results were found, or the archive is damaged
   2    usage error
+  3    the run goes on, and no test has failed so far
   4    cannot tell: not reachable, forbidden, no such run, no results yet
   130  Ctrl-C"""
 FORMS = ("table", "json", "yaml", "junit")
@@ -61,7 +70,11 @@ def run(options: argparse.Namespace) -> int:
     """Read, show, and return the exit code."""
     if options.mode == "dump" and (options.failed or options.node or options.output != "table"):
         options.error("--mode dump cannot be used with --failed, --node or --output")
-    found = archive.read(options, lambda path: _read(path, options))
+    found = archive.read(
+        options,
+        lambda path: _read(path, options),
+        lambda server, entries: _read_entries(server, entries, options),
+    )
     if found is None:
         return FAILED
     for problem in found.problems:
@@ -77,7 +90,9 @@ def run(options: argparse.Namespace) -> int:
         return FAILED
     _show(found, options)
     good = all(plugin.verdict == "passed" for plugin in found.plugins)
-    return GOOD if good and not found.problems else FAILED
+    if not good or found.problems:
+        return FAILED
+    return NOT_OVER if options.partial else GOOD
 
 
 def _nothing(options: argparse.Namespace) -> str:
@@ -102,17 +117,32 @@ def _read(path: Path, options: argparse.Namespace) -> Results:
     return found
 
 
+def _read_entries(
+    server: StatusServer, entries: Sequence[Row], options: argparse.Namespace
+) -> Results | None:
+    if options.mode == "dump":
+        return None  # the plugins' files are made at the end of the run
+    every = options.mode == "detailed" or options.output == "junit"
+    found = single_results(server, entries, options.plugin, options.node)
+    if found is not None and every and not options.failed:
+        tell("tests that passed are listed when the run is over")
+    return found
+
+
 def _show(found: Results, options: argparse.Namespace) -> None:
     if options.mode == "dump":
         for plugin in found.plugins:
             _dump(plugin)
     elif options.output == "junit":
         # A case's class is the path to it.
-        show.put(junit((plugin.name, [*map(_case, plugin.tests)]) for plugin in found.plugins))
+        suites = [(plugin.name, [*map(_case, plugin.tests)]) for plugin in found.plugins]
+        if options.partial:
+            suites.append(("partial", [Case("partial", "the run goes on", "skipped")]))
+        show.put(junit(suites))
     elif options.output != "table":
         plugins = [_document(plugin) for plugin in found.plugins]
         document = {"api_version": "v1", "kind": "Results", "plugins": plugins}
-        show.put_data(options.output, document)
+        show.put_data(options.output, document | archive.marked(options))
     elif options.mode == "detailed":
         for plugin in found.plugins:
             show.put(_one_line(test) for test in plugin.tests)

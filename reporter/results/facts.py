@@ -3,13 +3,15 @@
 import argparse
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final, cast
 
 from reporter.cli import output as show
-from reporter.cli.exits import FAILED, GOOD
+from reporter.cli.exits import FAILED, GOOD, NOT_OVER
 from reporter.cli.output import tell
 from reporter.cli.table import table, terminal_columns
 from reporter.collect.host.facts import FILE
@@ -22,22 +24,28 @@ from reporter.results.compare import (
     lines,
     read_facts_file,
 )
+from reporter.run.plan import GLOBAL
+from reporter.run.view import Row
 from reporter.runctl import archive
+from reporter.runctl.server import StatusServer
+from reporter.untar import BadArchive
 
 DESCRIPTION = """\
 Shows the facts of nodes that the built-in plugin host-facts (or `status-ctl gather`) has collected:
 a line for each node, all facts of one node with --node, or only the differences with --diff. FILE
 is a tarball, an unpacked one, or the output of gather; without FILE, the results of the run are
-downloaded.
+downloaded, while it goes on those that have arrived (`partial`).
 
 exit codes:
   0    shown
   1    no facts were found, or none of that node, or the archive is damaged
   2    usage error
+  3    shown, but the run goes on
   4    cannot tell: not reachable, forbidden, no such run, no results yet
   130  Ctrl-C"""
 FORMS = ("table", "json", "yaml")
 _NODES_SHOWN = 3
+_TRIED: Final = 3  # results without facts, until a plugin has none
 _OF_NODE: Final = re.compile(r"(?:^|/)plugins/([^/]+)/(?:results|errors)/([^/]+)(?:/|$)")
 
 
@@ -60,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
         options.error("--node and --diff cannot be used together")
     if options.all and not options.diff:
         options.error("--all requires --diff")
-    found = archive.read(options, read_facts)
+    found = archive.read(options, read_facts, _of_entries)
     if found is None:
         return FAILED
     for problem in found.problems:
@@ -79,7 +87,7 @@ def run(options: argparse.Namespace) -> int:
         _show_differences(found.nodes, options)
     else:
         _show_nodes(found.nodes, options)
-    return GOOD
+    return NOT_OVER if options.partial else GOOD
 
 
 @dataclass
@@ -99,9 +107,43 @@ def read_facts(path: Path) -> FactsByNode:
 
     Raises OSError, and BadArchive for an archive that is damaged.
     """
+    return _collected(_files(path))
+
+
+def _of_entries(server: StatusServer, entries: Sequence[Row]) -> FactsByNode | None:
+    """Read those that have arrived of a run that goes on; nothing where none have."""
+    found = _collected(_single_files(server, entries))
+    return found if found.nodes or found.problems else None
+
+
+def _single_files(
+    server: StatusServer, entries: Sequence[Row]
+) -> Iterator[tuple[str, bytes | None]]:
+    """Yield the same as of a tarball. Other plugins are not read to their last result."""
+    for plugin in dict.fromkeys(row.plugin for row in entries):
+        some, tried = False, 0
+        for row in entries:
+            if row.plugin != plugin or not row.decided:
+                continue
+            place = f"plugins/{plugin}/results/{row.node or GLOBAL}"
+            yield place, None
+            if row.bad or (tried >= _TRIED and not some):
+                continue
+            tried += 1
+            with tempfile.NamedTemporaryFile(prefix="results-", suffix=".tar.gz") as file:
+                if not archive.fetch_result(server, row, cast("BinaryIO", file)):
+                    continue
+                with suppress(BadArchive):  # a file of that type
+                    for name, data in _files(Path(file.name)):
+                        if data is not None:
+                            some = True
+                            yield f"{place}/{name}", data
+
+
+def _collected(files: Iterable[tuple[str, bytes | None]]) -> FactsByNode:
     found = FactsByNode()
     seen, told = set(), set()
-    for name, data in _files(path):
+    for name, data in files:
         place = match.groups() if (match := _OF_NODE.search(name)) else ("", "")
         seen.add(place)
         if data is None:
@@ -136,7 +178,10 @@ def _files(path: Path) -> Iterator[tuple[str, bytes | None]]:
 def _show_nodes(nodes: Mapping[str, Mapping[str, Any]], options: argparse.Namespace) -> None:
     if options.output in ("json", "yaml"):
         documents = [{**facts, "node": node} for node, facts in sorted(nodes.items())]
-        show.put_data(options.output, {"api_version": "v1", "kind": "Facts", "nodes": documents})
+        show.put_data(
+            options.output,
+            {"api_version": "v1", "kind": "Facts", "nodes": documents} | archive.marked(options),
+        )
     else:
         header = ["NODE", "OS", "KERNEL", "ARCH", "CPUS", "MEMORY", "RUNTIME", "UNREADABLE"]
         _put_table(header, [[node, *_summary(facts)] for node, facts in sorted(nodes.items())])
@@ -176,7 +221,9 @@ def _show_differences(nodes: Mapping[str, Mapping[str, Any]], options: argparse.
             for each in found
         ]
         document = {"api_version": "v1", "kind": "FactsDiff", "nodes": sorted(nodes)}
-        show.put_data(options.output, {**document, "differences": documents})
+        show.put_data(
+            options.output, {**document, "differences": documents} | archive.marked(options)
+        )
     elif len(nodes) == 1:
         tell(f"there are facts of one node only: {_some(nodes)}")
     elif not found:

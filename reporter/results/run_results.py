@@ -8,19 +8,28 @@ Those that passed are listed only if asked for, and each list is bounded.
 import re
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Final
 
 import yaml
 
-from reporter.common.objects import section, text
-from reporter.results.items import BAD, GOOD, said
+from reporter.common.objects import items, section, text
+from reporter.results.items import BAD, GOOD, VERDICT, said
 from reporter.results.manual import Values
 from reporter.results.report import UnreadableReport
-from reporter.run.results import count_in, status_word, verdict_of
-from reporter.runctl.archive import members
+from reporter.run.plan import GLOBAL
+from reporter.run.results import (
+    ResultStatus,
+    count_in,
+    status_word,
+    verdict_of,
+    without_result,
+)
+from reporter.run.view import Row
+from reporter.runctl import archive
+from reporter.runctl.server import StatusServer
 
 NAME: Final = "sonobuoy_results.yaml"
 _FILE: Final = re.compile(f"plugins/([^/]+)/{re.escape(NAME)}")
@@ -88,7 +97,7 @@ def read_results(
     Raises OSError, and BadArchive for an archive that is damaged.
     """
     found = Results()
-    for name, pieces in members(path, f"plugins/*/{NAME}"):
+    for name, pieces in archive.members(path, f"plugins/*/{NAME}"):
         match = _FILE.fullmatch(name)
         if match is None or pieces is None or plugin not in ("", match[1]):
             continue
@@ -133,6 +142,54 @@ def read_tree(
     tests = [_test([plugin, *reversed(above)], fields) for above, fields in root.tests]
     tests.sort(key=lambda test: (test.status not in BAD, test.good))
     return PluginResults(plugin, status, tests, Counter(root.counts), reading.unlisted)
+
+
+def single_results(
+    server: StatusServer, entries: Sequence[Row], plugin: str, node: str
+) -> Results | None:
+    """Ask for what the results that have arrived say; nothing where none says anything yet.
+
+    Tests that passed are only counted. Raises RequestFailed.
+    """
+    found = Results()
+    wanted = [row for row in entries if plugin in ("", row.plugin) and node in ("", row.node)]
+    for name in dict.fromkeys(row.plugin for row in wanted):
+        counts, tests, still_open = Counter[str](), list[Test](), False
+        for row in (each for each in wanted if each.plugin == name):
+            above = [name, *filter(None, [row.node])]
+            folder = "errors" if row.bad else "results"
+            whole = {"file": f"{folder}/{row.node or GLOBAL}/", "type": VERDICT}
+            if row.bad:
+                missing = without_result(row.result)
+                word = missing if row.status == "failed" else ResultStatus.TIMEOUT
+                counts[word] += 1
+                tests.append(Test(row.detail, word, above, {}, whole))
+            elif row.result:
+                counts.update({status_word(word): many for word, many in row.tests.items()})
+                if row.result != ResultStatus.PASSED:
+                    report = archive.ask_for_report(server, row)
+                    tests += [
+                        _shown_test(above, each, report, whole) for each in items(report, "tests")
+                    ]
+            else:
+                still_open = True  # or it is being judged
+        if counts:
+            verdict = verdict_of(counts)
+            status = "running" if still_open and verdict not in BAD else verdict
+            tests.sort(key=lambda test: test.status not in BAD)
+            found.plugins.append(PluginResults(name, status, tests, counts, 0))
+    return found if found.plugins else None
+
+
+def _shown_test(
+    above: list[str], found: Mapping[str, Any], report: Mapping[str, Any], whole: Mapping[str, Any]
+) -> Test:
+    """Return a test as the page shows it; an adapter's result, a `whole` one, has its reason."""
+    path, said = found.get("path"), text(found, "text")
+    own = not path and text(found, "name") == text(report, "reason")
+    path = [*above, *map(str, path if isinstance(path, list) else ())]
+    details = {"failure": said} if said else {}
+    return _test(path, {**found, "details": details, "meta": whole if own else {}})
 
 
 def _test(path: list[str], fields: Mapping[str, Any]) -> Test:

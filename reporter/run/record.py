@@ -22,6 +22,7 @@ class Cause(StrEnum):
     LOST = "lost"
     DEADLINE = "deadline"
     HEARTBEAT = "heartbeat"
+    STOPPED = "stopped"  # somebody wanted no more of it
 
 
 TIMEOUTS: Final = frozenset({Cause.DEADLINE, Cause.HEARTBEAT})
@@ -47,6 +48,7 @@ class Record:
     `document` the whole `error.json`; results have none. `reason` is the worker's own word for the
     cause of an error, or that of a verdict, `message` its text. `verdict` is what the result says
     (a word of `results.ResultStatus`), empty until it is judged, `counts` its tests by status.
+    `metadata` is what its worker says of itself, as JSON: a text takes much less memory.
     """
 
     rank: Rank
@@ -66,6 +68,7 @@ class Record:
     verdict: str = ""
     message: str = ""
     counts: Mapping[str, int] = field(default_factory=dict, hash=False)
+    metadata: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +104,12 @@ class Failure:
     reason: str = ""
     document: str = ""
     verdict: str = ""
+
+
+def stopped(at: float) -> Failure:
+    """Return the failure of an entry that somebody has stopped before its result was here."""
+    text = "stopped on request before its result arrived"
+    return Failure("final", at, text, Cause.STOPPED, "Stopped")
 
 
 def record_of(failure: Failure) -> Record:

@@ -193,6 +193,12 @@ def final(snapshot: Snapshot) -> bool:
     return snapshot.phase is Phase.CLOSED
 
 
+def at_rest(snapshot: Snapshot) -> bool:
+    """Return whether the run is over and nothing of its plugins is being removed any more."""
+    launcher = snapshot.launcher
+    return final(snapshot) and (launcher is None or launcher.step is Step.DONE)
+
+
 def result_status(snapshot: Snapshot, entry: Entry) -> str:
     """Return the verdict on an entry, a word of `ResultStatus` or nothing.
 

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from reporter.common.objects import json_object
 from reporter.run.entry import State
 from reporter.run.heartbeats import INTERVAL, Beat, age, stale
 from reporter.run.plan import GLOBAL, Key
@@ -112,6 +113,7 @@ def entry_document(
         "digest": received.digest if received else None,
         "bytes": received.size if received else None,
         "notes": len(record.notes) if record else 0,
+        "metadata": json_object(received.metadata) if received else None,
         "error": _error(record),
         "progress": _progress(key, stored, skew, full=full) if stored else None,
         "pod": _pod(snapshot.pods.get(key), skew) if running else None,

@@ -3,6 +3,7 @@
 Decisions only. All times are by the run's clock.
 """
 
+import json
 import math
 from dataclasses import dataclass
 from enum import StrEnum
@@ -12,6 +13,11 @@ from reporter.errors import ReporterError
 
 FINISH: Final = 120.0
 FINISH_RATE: Final = 2**20  # bytes per second
+
+
+def metadata_dropped(why: str) -> str:
+    """Return what is kept in place of what a sender says of itself."""
+    return json.dumps({"metadata_dropped": why})
 
 
 class UploadOutcome(StrEnum):
@@ -132,7 +138,8 @@ class Meta:
     (Sonobuoy's error objects have none). `error`: the body is an error report. `adapter`: it is an
     adapter's result, or a report by the reporter of one. `digest` is the SHA-256 that the sender
     declared, in hexadecimal, `length` the declared length, `encoding` the Content-Encoding,
-    `serial` the number of the client certificate.
+    `serial` the number of the client certificate. `metadata` is what its sender says
+    of itself, as JSON.
     """
 
     content_type: str = ""
@@ -144,6 +151,7 @@ class Meta:
     length: int | None = None
     disposition: bool = False
     encoding: str = ""
+    metadata: str = ""
 
     @property
     def archive(self) -> bool:

@@ -7,14 +7,14 @@ Tolerant: the document may come from a newer aggregator, or be made from the ann
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from math import isfinite
 from typing import Any, Final
 
 from reporter.common.objects import items, number, section, text
 from reporter.run.plan import GLOBAL
-from reporter.run.results import NOT_PASSED, ResultStatus
+from reporter.run.results import NOT_PASSED, SKIPPED, ResultStatus
 from reporter.run.state import UNREACHABLE, Status, Step
 from reporter.run.tar_upload import UploadState
 from reporter.verdict.facts import Waiting
@@ -83,8 +83,8 @@ class Look:
 class Row:
     """One entry, ready to be shown.
 
-    `heard` is the age of the last heartbeat in seconds, while one is expected. `held_up` is why its
-    Pod does not run, `pod` the same in the cluster's words.
+    `tests` are its tests by status. `heard` is the age of the last heartbeat in seconds, while one
+    is expected. `held_up` is why its Pod does not run, `pod` the same in the cluster's words.
     """
 
     key: str
@@ -92,6 +92,7 @@ class Row:
     node: str
     status: str
     result: str
+    tests: Mapping[str, int] = field(hash=False)
     state: EntryState
     progress: str
     heard: int | None
@@ -118,6 +119,15 @@ class Row:
     def bad(self) -> bool:
         """Whether its results are missing."""
         return self.status in BAD
+
+    @property
+    def passed_of(self) -> str:
+        """How many of its tests have passed, where there are several.
+
+        What was skipped is no test that could have.
+        """
+        whole = sum(self.tests.values()) - self.tests.get(SKIPPED, 0)
+        return f"{self.tests.get(ResultStatus.PASSED, 0)} of {whole} passed" if whole > 1 else ""
 
     @property
     def passed(self) -> bool:
@@ -159,6 +169,7 @@ def rows(document: Document) -> Iterator[Row]:
             node=node,
             status=state if state is EntryState.WAITING else status,
             result=text(entry, "result_status"),
+            tests=_tests(section(entry, "result_counts")),
             state=state,
             progress=_progress(entry),
             heard=None if status in DECIDED else number(entry, "last-heartbeat"),
@@ -320,6 +331,11 @@ def _progress(entry: Mapping[str, Any]) -> str:
     return f"{completed}{of}{bad}" if completed or of or bad else ""
 
 
+def _tests(told: Mapping[str, Any]) -> dict[str, int]:
+    found = {str(word): number(told, word) or 0 for word in told}
+    return {word: many for word, many in found.items() if many > 0}
+
+
 def plain_json(written: str) -> Any:
     """Decode JSON. Raises ValueError for anything else, and for numbers without a value.
 
@@ -369,36 +385,32 @@ def how_far(document: Document) -> str:
     """Say how much is done, whether that can change, and what is done now."""
     counted = counts(document)
     parts = [f"{counted['decided']} of {counted['entries']} done ({percent(document)}%)"]
+    doing, packed = ending(document), bool(section(document, "tar-info"))
     if over(document):
         parts.append("final")
-    elif doing := ending(document):
-        parts.append(doing)
-    elif failed(document) and not (text(document, "error") or section(document, "tar-info")):
+    elif failed(document) and not (doing or packed or text(document, "error")):
         parts.append("may still change if a late result arrives")
+    if doing:
+        parts.append(doing)
     return ", ".join(parts)
 
 
 def ending(document: Document) -> str:
-    """Say what is done between the last decision and the end; else, or if it is not told, nothing.
+    """Say what is done after the last decision; nothing where nothing is, or it is not told.
 
     The annotations do not tell of the launcher.
     """
-    counted = counts(document)
-    if over(document) or counted["decided"] < counted["entries"]:
+    counted, step = counts(document), text(section(document, "launcher"), "step")
+    if over(document):
+        return REMOVING if step == Step.REMOVING else ""
+    if counted["decided"] < counted["entries"]:
         return ""
     if text(section(document, "upload"), "state") == UploadState.UPLOADING:
         return UPLOADING
     if "launcher" not in document or section(document, "tar-info"):
         return ""
-    match text(section(document, "launcher"), "step"):
-        case Step.REMOVING:
-            return REMOVING
-        case Step.DONE:
-            return FINISHING
-        case "" if text(document, "status") == Status.POST_PROCESSING:
-            return FINISHING
-        case _:
-            return ""
+    packing = not step and text(document, "status") == Status.POST_PROCESSING
+    return FINISHING if packing or step in {Step.REMOVING, Step.DONE} else ""
 
 
 def own_words(document: Document) -> list[str]:

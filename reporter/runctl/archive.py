@@ -10,20 +10,21 @@ import math
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO, Final, TextIO, TypeVar, cast
+from urllib.parse import quote
 
 from reporter.cli import output as show
 from reporter.cli.exits import CannotTell
 from reporter.cli.output import tell
 from reporter.cli.table import Bar
 from reporter.collect.snapshot.files import INDEX
-from reporter.common.objects import items, number, section, text
+from reporter.common.objects import items, json_object, number, section, text
 from reporter.common.text import clean
 from reporter.run.names import is_run_name
-from reporter.run.view import over
+from reporter.run.view import Row, counts, over, rows
 from reporter.runctl import origin
 from reporter.runctl.origin import Origin
 from reporter.runctl.server import RequestFailed, StatusServer, refusal
@@ -54,6 +55,10 @@ _LARGEST_INDEX: Final = 32 * 1024 * 1024
 _NAMED: Final = 5
 
 
+class NotPacked(CannotTell):
+    """There is no tarball, or not yet."""
+
+
 def find_tarball(chosen: Origin) -> tuple[StatusServer, Mapping[str, Any]]:
     """Return who has the tarball, and its name, size and SHA-256. Raises CannotTell."""
     look = chosen.look(entries=False)
@@ -63,9 +68,9 @@ def find_tarball(chosen: Origin) -> tuple[StatusServer, Mapping[str, Any]]:
     info = section(look.document, "tar-info")
     if not text(info, "name") or not text(info, "sha256"):
         if over(look.document):
-            raise CannotTell("there are no results: packing was given up")
+            raise NotPacked("there are no results: packing was given up")
         status = text(look.document, "status")
-        raise CannotTell(f"there are no results yet: the run is {status}")
+        raise NotPacked(f"there are no results yet: the run is {status}")
     return server, info
 
 
@@ -177,22 +182,26 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def read(options: argparse.Namespace, read_path: Callable[[Path], Results]) -> Results | None:
+def read(
+    options: argparse.Namespace,
+    read_path: Callable[[Path], Results],
+    read_entries: Callable[[StatusServer, Sequence[Row]], Results | None],
+) -> Results | None:
     """Return what `read_path` finds; nothing for a damaged archive, which is told.
 
-    Raises CannotTell, also for what cannot be read.
+    Of a run without a tarball it is what `read_entries` finds in its single results, and
+    `options.partial` is true then. Raises CannotTell, also for what cannot be read.
     """
+    options.partial = False
     try:
         source = _file_or_run(options)
         if source is not None:
             return read_path(source)
-        with tempfile.NamedTemporaryFile(prefix="results-", suffix=".tar.gz") as file:
-            server, info = find_tarball(origin.choose(options, own=True))
-            found = fetch(server, cast("BinaryIO", file), number(info, "size") or 0)
-            if found != text(info, "sha256"):
-                raise BadArchive("SHA-256 mismatch")
-            file.flush()
-            return read_path(Path(file.name))
+        chosen = origin.choose(options, own=True)
+        try:
+            return _whole(chosen, read_path)
+        except NotPacked as why:
+            return _part(chosen, why, options, read_entries)
     except BadArchive as error:
         tell(f"cannot be read: {error}")
         return None
@@ -200,6 +209,73 @@ def read(options: argparse.Namespace, read_path: Callable[[Path], Results]) -> R
         raise CannotTell(
             f"cannot read {error.filename or options.source}: {error.strerror}"
         ) from None
+
+
+def marked(options: argparse.Namespace) -> dict[str, bool]:
+    """Return the mark of a document of which only a part was there to be read."""
+    return {"partial": True} if options.partial else {}
+
+
+def _whole(chosen: Origin, read_path: Callable[[Path], Results]) -> Results:
+    """Return what is in the tarball of a run. Raises CannotTell, BadArchive, OSError."""
+    with tempfile.NamedTemporaryFile(prefix="results-", suffix=".tar.gz") as file:
+        server, info = find_tarball(chosen)
+        found = fetch(server, cast("BinaryIO", file), number(info, "size") or 0)
+        if found != text(info, "sha256"):
+            raise BadArchive("SHA-256 mismatch")
+        file.flush()
+        return read_path(Path(file.name))
+
+
+def _part(
+    chosen: Origin,
+    why: NotPacked,
+    options: argparse.Namespace,
+    read_entries: Callable[[StatusServer, Sequence[Row]], Results | None],
+) -> Results:
+    """Return what is there already. Raises CannotTell, `why` where that is nothing."""
+    look = chosen.look()
+    if look.document is None:
+        raise CannotTell(look.trouble)
+    options.partial = True
+    try:
+        found = read_entries(chosen.server, list(rows(look.document)))
+    except RequestFailed as error:
+        raise CannotTell(str(error)) from None
+    if found is None:
+        raise why
+    counted, status = counts(look.document), text(look.document, "status")
+    come = f"{counted['received']} of {counted['entries']} results have arrived"
+    tell(f"partial: {come}, the run is {status}")
+    return found
+
+
+def fetch_result(server: StatusServer, row: Row, file: BinaryIO) -> bool:
+    """Write a single result to a file, if it is an archive; say whether it is.
+
+    Raises RequestFailed, CannotTell.
+    """
+    with server.open(f"/results/{quote(row.key)}", timeout=_SILENCE) as response:
+        if response.status != 200:
+            raise ValueError(f"answered {response.status} for the result of {row.key}")
+        if response.headers.get("Content-Type") != "application/gzip":
+            server.close()
+            return False
+        while piece := response.read1(_PIECE):
+            _write(file, piece)
+        if response.length:
+            raise ValueError(f"the result of {row.key} was cut off")
+    file.flush()
+    return True
+
+
+def ask_for_report(server: StatusServer, row: Row) -> Mapping[str, Any]:
+    """Return what a single result says, without its tests that passed. Raises RequestFailed."""
+    answer = server.get(f"/results/{quote(row.key)}/report")
+    found = json_object(answer.body) if answer.status == 200 else None
+    if found is None:
+        raise RequestFailed(f"{server.url}: answered {answer.status} for the report of {row.key}")
+    return found
 
 
 def _file_or_run(options: argparse.Namespace) -> Path | None:

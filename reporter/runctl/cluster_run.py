@@ -18,7 +18,7 @@ from reporter.cli.output import tell
 from reporter.common.objects import Object, View, items, number, section, text
 from reporter.common.text import clean
 from reporter.errors import Forbidden, KubeError, NotFound
-from reporter.run.names import RUN_LABEL, is_run_name, selector
+from reporter.run.names import RUN_LABEL, selector
 from reporter.run.pod_status import NAMED, Reading, newest_first, of_reading
 from reporter.run.view import Look, ReadOutcome
 from reporter.runctl import own_runs
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from reporter.kube.port_forward import PortForward
 
 NO_POD: Final = "its aggregator has no Pod"
-_NO_RESULTS: Final = """\
-results are not available: {why}
-Request permission to create port-forwards (pods/portforward: create, get), or specify the status
-listener with --url or --connection"""
+_UNREACHABLE: Final = """\
+the aggregator cannot be reached: {why}
+Request permission to create port-forwards (pods/portforward: create, get), or, for commands that
+have these options, specify the status listener with --url or --connection"""
 _ONLY_PODS: Final = (
     "; a run without a Pod is found only with the right to list configmaps in all namespaces: {}"
 )
@@ -100,9 +100,25 @@ class ByCluster:
     def server(self) -> StatusServer:
         """The status listener, once a look has reached it. Raises CannotTell."""
         if self._http is None:
-            why = self._refused or "the aggregator does not answer"
-            raise CannotTell(_NO_RESULTS.format(why=why))
+            why = self._refused or "it does not answer"
+            raise CannotTell(_UNREACHABLE.format(why=why))
         return self._http.server
+
+    def forward(self, near: socket.socket | None = None) -> "tuple[str, PortForward]":
+        """Return the scheme of the status listener, and a new connection to it, for `near` if any.
+
+        Raises CannotTell.
+        """
+        reading = self._read(ANSWER)
+        found = reading.pod or {}
+        scheme, port = _status_port(found)
+        if port is None or reading.outcome is ReadOutcome.POD_NOT_RUNNING:
+            raise CannotTell(of_reading(reading).detail or "it has no status listener")
+        place = View(found).namespace, View(found).name
+        try:
+            return scheme, self._api.port_forward(*place, port, timeout=ANSWER, near=near)
+        except KubeError as error:
+            raise CannotTell(_UNREACHABLE.format(why=words(error))) from None
 
     def exists(self, timeout: float) -> bool:
         """Say whether the API server shows us such a run, if only its plan: its Pod may move.
@@ -146,7 +162,7 @@ class ByCluster:
 
         Raises CannotTell where no Pod will tell more of a run that was there.
         """
-        reading = self._find(timeout)
+        reading = self.find(timeout)
         if reading.pod is not None:
             self.maker = _maker_of(reading.pod)
         if reading.outcome is ReadOutcome.NOT_FOUND and not (self._run or self.maker):
@@ -158,7 +174,8 @@ class ByCluster:
             self._maker_says(self.maker, timeout)
         return reading
 
-    def _find(self, timeout: float) -> Reading:
+    def find(self, timeout: float = ANSWER) -> Reading:
+        """Return the Pod, and what it says. Whatever goes wrong is an outcome."""
         places = [self.maker.namespace] if self._run and self.maker else self._places
         missing: list[Reading] = []
         for place in places:
@@ -305,12 +322,9 @@ def named_run(options: argparse.Namespace, *more: Trace) -> "tuple[KubeApi, str,
     """Return the API, the namespace and the name of the run that a command was given.
 
     A run has its plan as long as it is there; what a deletion that was interrupted has left may
-    lack it, and `more` finds what is left elsewhere. A usage error for what is no name. Raises
-    KubeError, CannotTell.
+    lack it, and `more` finds what is left elsewhere. Raises KubeError, CannotTell.
     """
-    run = options.name.removeprefix("run/")
-    if not is_run_name(run):
-        options.error(f"not a valid run name: {options.name!r}")
+    run = options.run_name
     api, namespace = open_cluster(options)
     # As for `ByCluster`: two commands must not mean two runs of one name.
     places = [place for place in _places(options, namespace, run) if place]

@@ -10,6 +10,7 @@ from reporter.cli.options import wait_time
 from reporter.cli.output import tell
 from reporter.common.objects import text
 from reporter.run.view import over, uploaded
+from reporter.runctl import origin
 from reporter.runctl.cluster_run import ByCluster, exists, is_gone, named_run
 from reporter.runctl.expose import file_of, remove_connection
 from reporter.runctl.follow import Deadline
@@ -39,7 +40,7 @@ _PATIENCE: Final = 120.0  # seconds until everything is gone
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", metavar="RUN", help="the run's name, also as run/NAME")
+    origin.run_arguments(parser)
     parser.add_argument("-y", "--yes", action="store_true", help="do not ask for confirmation")
     parser.add_argument(
         "--timeout",
@@ -47,9 +48,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         type=wait_time,
         default=_PATIENCE,
         help="how long to wait until everything is gone (default: 2m)",
-    )
-    cluster.cluster_arguments(
-        parser, everywhere=False, default="the context's, then status-reporter-RUN"
     )
 
 

@@ -18,6 +18,7 @@ from reporter.errors import InvalidRequest, KubeError, NotFound, Unavailable
 from reporter.run.names import key_of, selector
 from reporter.run.plan import GLOBAL
 from reporter.run.view import over
+from reporter.runctl import origin
 from reporter.runctl.cluster_run import ByCluster, named_run
 from reporter.runctl.follow import Deadline, Looks, once
 from reporter.runctl.log_lines import LONGEST, LogLines
@@ -45,13 +46,10 @@ _RESTARTED: Final = "was restarted; the rest of its log: kubectl logs {} --previ
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", metavar="RUN", help="the run's name, also as run/NAME")
+    origin.run_arguments(parser)
     parser.add_argument("--plugin", metavar="PLUGIN", help="only the Pods of this plugin")
     parser.add_argument("--node", metavar="NODE", help="only the Pods of plugins for this node")
     parser.add_argument("-f", "--follow", action="store_true", help="follow the logs")
-    cluster.cluster_arguments(
-        parser, everywhere=False, default="the context's, then status-reporter-RUN"
-    )
 
 
 def run(options: argparse.Namespace) -> int:

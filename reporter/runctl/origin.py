@@ -73,6 +73,16 @@ def arguments(parser: argparse.ArgumentParser, *, named: bool = True) -> None:
     cluster.cluster_arguments(parser, everywhere=True)
 
 
+def run_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare RUN and the options of its cluster, for what is done with a run there."""
+    parser.add_argument(
+        "run_name", metavar="RUN", type=run_name, help="the run's name, also as run/NAME"
+    )
+    cluster.cluster_arguments(
+        parser, everywhere=False, default="the context's, then status-reporter-RUN"
+    )
+
+
 def choose(
     options: argparse.Namespace,
     environ: Mapping[str, str] = os.environ,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from reporter.cli import cluster
 from reporter.cli import output as show
-from reporter.cli.exits import FAILED, GOOD, TIME_OVER, USAGE, CannotTell
+from reporter.cli.exits import FAILED, GOOD, NOT_OVER, USAGE, CannotTell
 from reporter.cli.interrupt import at_once
 from reporter.cli.output import tell
 from reporter.common.objects import Object, View
@@ -198,7 +198,7 @@ def _follow(
             late = "timed out: " if out else ""
             tell(f"{late}the aggregator is not ready:\n  " + "\n  ".join(in_the_way))
             tell(after)
-            return TIME_OVER if late else FAILED
+            return NOT_OVER if late else FAILED
         tell("the aggregator is ready")
         if access is not None:
             expose.publish(api, spec, access, deadline)
@@ -237,6 +237,7 @@ def _hints(spec: RunSpec, options: argparse.Namespace, end: Document | None = No
     lines = {
         "look at it": "" if ended else f"status {run}{where}",
         "wait for it": "" if ended else f"wait run/{run}{where}",
+        "stop it": "" if ended else f"stop {run}{where}",
         "read the facts": f"facts run/{run}{where}" if fetched and _FACTS in names else "",
         "read the results": f"results run/{run}{where}" if fetched and names != {_FACTS} else "",
         "download the results": "" if gone else f"retrieve {run}{where}",

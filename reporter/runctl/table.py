@@ -20,8 +20,9 @@ from reporter.run.view import (
     run_state,
 )
 
-_NARROW = ("PLUGIN", "NODE", "STATUS", "RESULT", "PROGRESS", "SEEN", "DETAIL")
-_WIDE = (*_NARROW[:-1], "TRIES", "SIZE", "RECEIVED", _NARROW[-1])
+_NARROW = ["PLUGIN", "NODE", "STATUS", "RESULT", "TESTS", "PROGRESS", "SEEN", "DETAIL"]
+_WIDE = [*_NARROW[:-1], "TRIES", "SIZE", "RECEIVED", _NARROW[-1]]
+_TESTS = _NARROW.index("TESTS")
 
 
 def put_run(document: Document, options: argparse.Namespace) -> None:
@@ -43,8 +44,10 @@ def run_lines(document: Document, options: argparse.Namespace, *, wide: bool = F
     lines = [paint(head, colour) + summary(document)[len(head) :]]
     lines += [clean(each, 1024) for each in own_words(document)]
     if entries:
-        header = _WIDE if wide else _NARROW
-        cells = [_cells(row, wide=wide) for row in entries]
+        lists = [_WIDE if wide else _NARROW, *(_cells(row, wide=wide) for row in entries)]
+        if not any(row.passed_of for row in entries):
+            lists = [[*cells[:_TESTS], *cells[_TESTS + 1 :]] for cells in lists]
+        header, *cells = lists
         columns = None if wide else terminal_columns(sys.stdout)
         lines += ["", *table(header, cells, columns=columns, colours=colours)]
     said = hindrances(document)
@@ -71,7 +74,7 @@ def summary(document: Document) -> str:
 
 def _cells(row: Row, *, wide: bool) -> list[str]:
     heard = show.ago(row.heard) + (" stale" if row.state is EntryState.STALE else "")
-    cells = [row.plugin, row.node, row.status, row.result, row.progress, heard]
+    cells = [row.plugin, row.node, row.status, row.result, row.passed_of, row.progress, heard]
     if wide:
         cells += [str(row.attempts or ""), show.size(row.size), row.received[:19]]
     return [*cells, row.detail]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from reporter.cli import cluster
 from reporter.cli import output as show
-from reporter.cli.exits import FAILED, GOOD, TIME_OVER, CannotTell
+from reporter.cli.exits import FAILED, GOOD, NOT_OVER, CannotTell
 from reporter.cli.options import length
 from reporter.cli.output import tell
 from reporter.cli.table import Bar
@@ -204,7 +204,7 @@ def follow(
         bar.clear()
     if look.document is not None:
         put_run(look.document, options)
-    if code == TIME_OVER:
+    if code == NOT_OVER:
         tell(f"timed out: {look.detail or 'the run is not over'}{more}")
     return code, look
 
@@ -232,7 +232,7 @@ def wait(chosen: Origin, goal: Goal, deadline: Deadline, bar: RunBar) -> tuple[i
     if last.document is not None and "plugins" not in last.document:
         whole = chosen.look()
         last = whole if whole.document is not None else last
-    return TIME_OVER, last
+    return NOT_OVER, last
 
 
 def _with_entries(looks: Looks, goal: Goal, code: int, summary: Look) -> tuple[int, Look] | None:

@@ -126,12 +126,17 @@ def test_what_the_launcher_shows(browser):
         browser.until(f"!{row(E2E)}.textContent.includes('ErrImagePull')")
         launched.receive(E2E)
         ends = []
-        for step, doing in ((Step.REMOVING, "removing"), (Step.DONE, "finishing")):
-            launched.launch(step, stays={"Job r1": "it is being deleted"})
+        launched.launch(Step.REMOVING)
+        over = Phase.POST_PROCESSING, Phase.CLOSED
+        for phases, doing in (((), "finishing"), (over, "removing")):
+            for phase in phases:
+                launched.call(launched.store.advance_run(phase))
             browser.until(
                 "document.querySelector('#hero-sub').textContent.includes(arguments[0])", doing
             )
             ends.append(browser.text("#hero-sub"))
+        launched.launch(Step.DONE, stays={"Job r1": "it is being deleted"})
+        browser.until("document.querySelector('#problems').textContent.includes('Job r1')")
         stays = browser.text("#problems")
 
     assert ("Waiting", "Pending: ErrImagePull: not found") == (state, waits)
@@ -141,7 +146,8 @@ def test_what_the_launcher_shows(browser):
     assert held_up.endswith(": watching Jobs: 403 · plugin e2e skips node win1: not Linux")
     done = "1 of 1 done (100%)"
     assert [
-        f"{done}, {doing} · 1 complete" for doing in ("removing the plugins", "finishing")
+        f"{done}, finishing · 1 complete",
+        f"{done}, final, removing the plugins · 1 complete",
     ] == ends
     assert "Job r1 could not be removed: it is being deleted · " in stays
     assert [] == browser.complaints()

@@ -281,7 +281,7 @@ def test_a_plugin_on_1000_nodes(
         late = until_shown(run)
         sent = run.upload(NODES)
         began = time.monotonic()
-        over = run.wait(lambda status: status["final"])
+        over = run.wait(lambda status: status["final"] and step(status) == "done")
         removed = time.monotonic() - began
         peak = run.usage().peak_bytes
         asked = run.requests()
@@ -295,7 +295,7 @@ def test_a_plugin_on_1000_nodes(
     )
     assert NODES == sent.answered("result")
     assert all_are("complete")(over)
-    # On a machine with others' work the minute for the removal may be over before; that is told.
+    # On a machine with others' work the time for the removal may be over before; that is told.
     stays = {found["object"] for found in over["launcher"]["stays"]}
     assert {f"Job {job['metadata']['name']}" for job in left} <= stays
     assert NODES == asked["create jobs"]
@@ -418,7 +418,7 @@ def test_killed_after_the_nth_request(
             kill(run, calls)
             calls = Calls(run)
             run.start()
-        over = run.wait(lambda status: status["final"])
+        over = run.wait(lambda status: status["final"] and step(status) == "done")
         left = run.listed("jobs,pods,secrets")
 
     assert {("complete", f"n{number}") for number in range(entries)} == {

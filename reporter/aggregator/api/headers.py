@@ -1,12 +1,16 @@
-"""What two headers of an upload say: Content-Disposition and Content-Digest."""
+"""What headers of an upload say: Content-Disposition, Content-Digest and Result-Metadata."""
 
+import json
 import re
 import unicodedata
 from base64 import b64decode
 from binascii import Error as Base64Error
 from typing import Final
 
-from reporter.common.text import percent_decoded
+from reporter.common.defaults import METADATA_BYTES
+from reporter.common.objects import json_object
+from reporter.common.text import clean, percent_decoded
+from reporter.run.upload import metadata_dropped
 
 _NAME_BYTES: Final = 255
 _HEADER_CHARS: Final = 4 * 1024  # of a Content-Disposition: its reading holds up everybody
@@ -60,6 +64,22 @@ def declared_digest(header: str) -> str | None:
                 return value
             return digest.hex()
     return None
+
+
+def metadata_of(header: str) -> str:
+    """Return what a Result-Metadata header says, as JSON: an object of texts.
+
+    What cannot be kept is replaced by why.
+    """
+    found = json_object(header)
+    if found is None:
+        return metadata_dropped("not a JSON object") if header else ""
+    told = json.dumps({_text(name): _text(value) for name, value in found.items()})
+    return told if len(told) <= METADATA_BYTES else metadata_dropped("more than 4 KiB")
+
+
+def _text(said: object) -> str:
+    return clean(said if isinstance(said, str) else json.dumps(said), METADATA_BYTES)
 
 
 def _extended(value: str) -> str:

@@ -22,7 +22,7 @@ from reporter.aggregator.server import answers
 from reporter.aggregator.server.answers import Answer
 from reporter.aggregator.server.connection import Connection
 from reporter.run.plan import Key
-from reporter.run.state import final
+from reporter.run.state import at_rest
 
 WAITING: Final = 32  # readers; more are answered at once
 PACE: Final = 0.5  # seconds between two moments
@@ -65,7 +65,7 @@ class Readers:
             return unchanged(request, moment) or await self._encoded(request, moment, part)
         assert isinstance(request.protocol, Connection)
         moment = await self.newer(part.since, part.wait, request.protocol.gone())
-        if final(moment.snapshot) and moment.snapshot.revision == part.since:
+        if at_rest(moment.snapshot) and moment.snapshot.revision == part.since:
             return _OVER
         return await self._encoded(request, moment, part)
 
@@ -92,7 +92,7 @@ class Readers:
 
         Nobody waits who is `gone`, nor for a run that is over.
         """
-        if final(self.show(since).snapshot) or len(self._waiting) >= WAITING:
+        if at_rest(self.show(since).snapshot) or len(self._waiting) >= WAITING:
             return self.moment
         woken = asyncio.Event()
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from typing import Final
+from urllib.parse import parse_qsl
 
 from aiohttp import web
 
@@ -15,7 +17,10 @@ from reporter.aggregator.context import Context
 from reporter.aggregator.health import Health
 from reporter.aggregator.server import answers
 from reporter.aggregator.server.answers import Answer
+from reporter.ledger import StoreError
+from reporter.run.entry import Marked
 from reporter.run.plan import Key
+from reporter.run.record import stopped
 
 _ALLOWED: Final = ("GET", "HEAD")
 _NOT_ALLOWED: Final = Answer(405, b"", (("Allow", ", ".join(_ALLOWED)),))
@@ -31,6 +36,13 @@ _NOT_YET: Final = answers.text(
 )
 _PROBES: Final = ("/livez", "/healthz", "/readyz")
 _CONFIRMED: Final = "/results/retrieved"
+_STOP: Final = "/stop"
+_ONLY_LOCAL: Final = answers.text(403, "a run can be stopped only through a port-forward")
+_ONLY_JSON: Final = answers.text(415, "expected Content-Type: application/json")
+_ONLY_PLUGIN: Final = answers.text(400, "the only parameter is plugin, and it may be given once")
+_NOT_STOPPED: Final = answers.text(
+    503, "the stop cannot be stored, try again", (answers.retry_later(2),)
+)
 _RUN_DATA: Final = frozenset({"/status", "/results", *page.PATHS})
 _OF_A_KEY: Final = ("/status/", "/results/")
 _LOOPBACK_PEERS: Final = ("127.0.0.1", "::1", "::ffff:127.0.0.1")  # the last: of a dual socket
@@ -83,6 +95,8 @@ class StatusApp:
             return "probe", wrong or self._probe(request, path)
         if path == "/metrics":
             return "metrics", wrong or self._scrape(request)
+        if path == _STOP:
+            return "status", await self._stop(request)
         if path not in _RUN_DATA and not path.startswith(_OF_A_KEY):
             return "other", answers.NOT_FOUND
         if path == _CONFIRMED:
@@ -140,23 +154,57 @@ class StatusApp:
         moment = self._readers.look()
         return unchanged(request, moment) or json_of(moment.entry(key, full=True), moment)
 
+    async def _stop(self, request: web.BaseRequest) -> Answer:
+        """Give up the open entries, or those of a plugin: what came is kept, and packed soon."""
+        if request.method != "POST":
+            return _ONLY_POST
+        if not _local(request):  # a certificate is for reading, and so is a wide scope
+            return _ONLY_LOCAL
+        # A page from elsewhere can have a browser send a form to our port, but not this.
+        if request.headers.get("Content-Type") != "application/json":
+            return _ONLY_JSON
+        given = parse_qsl(_query(request), keep_blank_values=True)
+        if [name for name, _ in given] not in ([], ["plugin"]):  # a misspelt name would be all
+            return _ONLY_PLUGIN
+        store, named = self._context.store, dict(given).get("plugin")
+        if named is not None and self._context.plan.plugin(named) is None:
+            return answers.text(404, "the run has no such plugin")
+        failure, entries = stopped(self._context.now()), store.snapshot().entries.values()
+        wanted = [each.key for each in entries if not each.terminal]
+        wanted = [key for key in wanted if named in (None, key.plugin)]
+        try:
+            marked = await store.mark_all_failed(dict.fromkeys(wanted, failure))
+        except StoreError:
+            return _NOT_STOPPED
+        count = sum(each is Marked.RECORDED for each in marked.values())
+        self._context.log.info("Stopped on request", plugin=named, stopped=count)
+        return Answer(200, json.dumps({"stopped": count}).encode(), answers.JSON)
+
     def _admits(self, request: web.BaseRequest) -> bool:
         """Say whether the sender of a request may see run data.
 
-        Peers that are exactly 127.0.0.1 or ::1, which is what `kubectl port-forward` looks like and
-        a mesh's proxy does not, and that ask for a loopback host, which a browser that was lured
-        here by DNS does not; and who has shown a client certificate that the listener's context has
-        verified.
+        Those behind a port-forward, and who has shown a client certificate that the listener's
+        context has verified.
         """
         settings, transport = self._context.settings, request.transport
         if settings.status_scope == "any":
             return True
-        if transport is None:
-            return False
-        if settings.status_tls_client_ca and transport.get_extra_info("peercert"):
+        if settings.status_tls_client_ca and transport and transport.get_extra_info("peercert"):
             return True
-        peer = transport.get_extra_info("peername")
-        return bool(peer) and peer[0] in _LOOPBACK_PEERS and _loopback(request.headers.get("Host"))
+        return _local(request)
+
+
+def _local(request: web.BaseRequest) -> bool:
+    """Say whether a request comes through a port-forward.
+
+    Its peer is exactly 127.0.0.1 or ::1, which is what `kubectl port-forward` looks like and a
+    mesh's proxy does not, and it asks for a loopback host, which a browser that was lured here by
+    DNS does not.
+    """
+    if request.transport is None:
+        return False
+    peer = request.transport.get_extra_info("peername")
+    return bool(peer) and peer[0] in _LOOPBACK_PEERS and _loopback(request.headers.get("Host"))
 
 
 def _loopback(host: str | None) -> bool:

@@ -5,7 +5,7 @@ from typing import Final
 
 from aiohttp import web
 
-from reporter.aggregator.api.headers import declared_digest, filename_of
+from reporter.aggregator.api.headers import declared_digest, filename_of, metadata_of
 from reporter.aggregator.api.progress import ProgressUpdates
 from reporter.aggregator.api.target import Route, Target, parse_target
 from reporter.aggregator.context import Context
@@ -134,4 +134,5 @@ def _meta(request: web.BaseRequest, serial: str) -> Meta:
         length=request.content_length,
         disposition=disposition is not None,
         encoding=headers.get("Content-Encoding", "").strip().lower(),
+        metadata=metadata_of(headers.get("Result-Metadata", "")),
     )

@@ -149,6 +149,7 @@ class Incoming:
             serial=meta.serial,
             archive=self.archive,
             notes=self._notes,
+            metadata=meta.metadata,
         )
         if report is None:
             return record if self._said is None else with_verdict(record, self._said)

@@ -9,6 +9,7 @@ import contextlib
 import errno
 import shutil
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -32,11 +33,13 @@ from reporter.run.upload import (
     UploadConclusion,
     UploadEnded,
     UploadOutcome,
+    metadata_dropped,
 )
 from reporter.untar import BadArchive
 
 PIECE: Final = 256 * 1024  # bytes of one body in memory; also what is written and hashed at once
 _CHECK_BYTES: Final = 16 * 1024 * 1024  # of one body between two looks at the free space
+_METADATA_OF_ALL: Final = 2**20  # bytes: all of it is in memory and in `/status`
 _FAILURES: Final = (ReporterError, BadArchive, OSError)
 """What may be raised on the way of an upload."""
 
@@ -62,6 +65,7 @@ class Intake:
         self._settings, self._now, self._step = context.settings, context.now, context.step
         self._threads = Threads()
         self.uploads = Uploads(context, allowance or Allowance())
+        self._metadata = 0  # bytes that are kept of it
 
     # -- one upload ------------------------------------------------------------------------------
 
@@ -159,6 +163,10 @@ class Intake:
             self._blobs.keep(incoming.body)
 
     async def _store_row(self, key: Key, record: Record) -> UploadConclusion:
+        if self._metadata + len(record.metadata) > _METADATA_OF_ALL:
+            record = replace(record, metadata=metadata_dropped("more than 1 MiB in this run"))
+        else:
+            self._metadata += len(record.metadata)
         self._step("commit")
         try:
             received = await self._store.record_result(key, record)
@@ -222,11 +230,11 @@ class Intake:
 
     def _recover(self, snapshot: Snapshot) -> Recovered:
         """Remove everything unfinished and, unless the run is packed, compare blobs with rows."""
-        layout = self._context.layout
+        layout, entries = self._context.layout, snapshot.entries.values()
+        self._metadata = sum(len(each.record.metadata) for each in entries if each.record)
         unfinished = _empty(layout.staging) + _empty(layout.unfinished)
         if snapshot.tar is not None:
             return Recovered((), 0, unfinished)
-        entries = snapshot.entries.values()
         records = [each for entry in entries for each in (entry.record, entry.superseded) if each]
         sizes = {each.blob: each.size for each in records if each.blob}
         lost, unknown = self._blobs.resume(sizes)

@@ -24,6 +24,7 @@ from reporter.aggregator.tarball.content import (
 )
 from reporter.aggregator.tarball.summary import Summary
 from reporter.collect.snapshot.files import TOP
+from reporter.common.objects import json_object
 from reporter.errors import ReporterError
 from reporter.ledger.blobs import Step, no_step
 from reporter.run.plan import GLOBAL, Key, plan_document
@@ -166,13 +167,18 @@ class _Whole:
 
 
 def _meta(tar: _Writer, snapshot: Snapshot, sources: Sources) -> None:
-    """Add the plugins, which `sonobuoy results` looks for, the plan, and the log so far.
+    """Add the plugins, which `sonobuoy results` looks for, the plan, what the workers say of
+    themselves, and the log so far.
 
     A tarball does not fail for want of a log.
     """
     tar.directory("meta")
     tar.json("meta/info.json", {"plugins": [plugin.name for plugin in snapshot.plan.plugins]})
     tar.json("meta/plan.json", plan_document(snapshot.plan), indent=1)
+    records = {str(key): entry.record for key, entry in snapshot.entries.items() if entry.record}
+    told = {key: json_object(record.metadata) for key, record in records.items() if record.metadata}
+    if told:
+        tar.json("meta/workers.json", told, indent=1)
     with contextlib.ExitStack() as files:
         try:
             file = files.enter_context(sources.run_log.open("rb")) if sources.run_log else None

@@ -119,6 +119,7 @@ class TestFromNothingToATarballAndBack:
         assert (1, VERDICTS) == (code, entries(out)), out
         namespace = f"status-reporter-{run}"
         assert CONDITIONS == conditions(person, namespace)
+        wait_removed(person, run)
         labels = [job["metadata"]["labels"] for job in jobs(person, namespace)]
         assert [*CONDITIONS] == sorted(each["status-reporter.io/plugin"] for each in labels)
 
@@ -181,6 +182,69 @@ def test_the_aggregators_pod_is_deleted_while_plugins_run_on_two_nodes(
         for contract in ("result-file", "done-file")
         for node in (Node.name, second)
     } == entries(out)
+    code, _, err = person.run("delete", run, "--yes")
+    assert 0 == code, err
+    assert [] == person.left_of(run)
+
+
+def wait_removed(person: Person, run: str) -> dict[str, Any]:
+    """Return the status of a run that is over, once the removal of its plugins is."""
+    end = time.monotonic() + BOUND
+    while True:
+        _, out, _ = person.run("status", f"run/{run}", "-o", "json")
+        shown = json.loads(out) if out else {}
+        if (shown.get("launcher") or {}).get("step") == "done":
+            return dict(shown)
+        assert time.monotonic() < end, shown
+
+
+def test_a_plugin_that_ignores_sigterm_holds_up_no_verdict(person: Person, run: str) -> None:
+    """A shell is process 1 in its container: after the end its Pod takes the whole grace period."""
+    logs = write(person.home, "logs.yaml", SONOBUOYS)
+    code, out, err = person.run(
+        *("run", "-f", logs, "--name", run, "--storage", "none"),
+        *("--wait", "--timeout", "4m", "-o", "json"),
+    )
+    pods = wait_pods(person, run, lambda _: True)
+
+    assert (0, ["Running"]) == (code, phases(pods)), err
+    over = json.loads(out)
+    assert (True, "removing") == (over["final"], over["launcher"]["step"])
+    assert [] == wait_removed(person, run)["launcher"]["stays"]
+    assert [] == wait_pods(person, run, lambda pods: not pods)
+    assert 0 == person.run("retrieve", run)[0]
+
+
+def test_a_run_with_an_endless_plugin_is_stopped(person: Person, run: str) -> None:
+    """What passed is kept, what goes on fails; one plugin first, then all, then nothing is left."""
+    greeting = write(person.home, "g.yaml", FIRST.read_text().partition("\n---\n")[0])
+    sleeps = write(person.home, "sleeps.yaml", SLEEPS)
+    files = ("-f", greeting, "-f", sleeps)
+    code, _, err = person.run("run", *files, "--name", run, "--storage", "none")
+    assert 0 == code, err
+    end = time.monotonic() + BOUND
+    while person.run("wait", f"run/{run}", "--for", "greeting", "--timeout", "2m")[0]:
+        assert time.monotonic() < end
+    wait_pods(person, run, lambda pods: phases(pods).count("Running") == 2)
+
+    code, out, _ = person.run("results", run, "-o", "json")
+    assert (3, True) == (code, json.loads(out)["partial"])
+    code, _, err = person.run("stop", run, "--plugin", "sleeps-result-file")
+    assert (0, True) == (code, "entries that had no result: 1" in err)
+    code, _, err = person.run("stop", run)
+    assert (0, True) == (code, "entries that had no result: 1" in err)
+    code, out, _ = person.run("wait", f"run/{run}", "--timeout", "4m", "-o", "json")
+
+    stopped = ("failed", "failed")
+    assert (1, ("complete", "passed"), stopped, stopped) == (
+        code,
+        *(
+            entries(out)[f"{name}/global"]
+            for name in ("greeting", "sleeps-result-file", "sleeps-done-file")
+        ),
+    )
+    assert [] == wait_removed(person, run)["launcher"]["stays"]
+    assert [] == wait_pods(person, run, lambda pods: not pods)
     code, _, err = person.run("delete", run, "--yes")
     assert 0 == code, err
     assert [] == person.left_of(run)

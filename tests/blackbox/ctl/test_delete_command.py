@@ -369,4 +369,4 @@ class TestAsks:
         code, _, err = at_home.run("delete", "First")
 
         assert 2 == code
-        assert "not a valid run name: 'First'" in err
+        assert "not a run name: 'First'" in err

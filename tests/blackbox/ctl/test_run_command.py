@@ -48,6 +48,7 @@ class TestCreates:
             "status-ctl: what to do with the run:",
             "  look at it            status-ctl status first",
             "  wait for it           status-ctl wait run/first",
+            "  stop it               status-ctl stop first",
             "  download the results  status-ctl retrieve first",
             "  delete it             status-ctl delete first --yes",
         ] == err.splitlines()

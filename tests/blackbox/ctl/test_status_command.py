@@ -64,6 +64,16 @@ e2e     -      running   -       17/80 (2 failed)  3m stale  1      -        -  
 """
 
 
+COUNTED = """\
+running, 1 of 3 failed: 2 of 3 done (66%), run 5e1f0c6a
+
+PLUGIN  NODE   STATUS    RESULT  TESTS            PROGRESS  SEEN  DETAIL
+unit    node1  complete  failed  12 of 14 passed  -         -     -
+unit    node2  complete  passed  -                -         -     -
+unit    node3  running   -       -                -         3s    -
+"""
+
+
 @pytest.fixture
 def server() -> Iterator[Scripted]:
     with Scripted(status=Say(body=HALF)) as server:
@@ -85,6 +95,20 @@ class TestForms:
     def test_for_people(self, home: Home, server: Scripted, form: list[str], expected: str) -> None:
         """No colour, no bar, no remark."""
         assert (0, expected, "") == home.run("status", "--url", server.url, *form)
+
+    def test_the_tests_of_results_that_have_several(self, home: Home) -> None:
+        """Those that were skipped could not have passed."""
+        counts = {"passed": 12, "failed": 1, "degraded": 1, "skipped": 5000}
+        document = run_status(
+            "running",
+            entry("unit", "node1", "complete", result_status="failed", result_counts=counts),
+            entry("unit", "node2", "complete", result_status="passed", result_counts={"passed": 1}),
+            entry("unit", "node3"),
+        )
+        with Scripted(status=Say(body=document)) as server:
+            assert COUNTED == home.run("status", "--url", server.url)[1]
+            _, wide, _ = home.run("status", "--url", server.url, "-o", "wide")
+        assert "12 of 14 passed" in wide
 
     def test_for_programs(self, home: Home, server: Scripted) -> None:
         """JSON and YAML hold the whole document with its version."""

@@ -254,16 +254,15 @@ class TestTerminal:
 
     def test_the_phases_of_the_end(self, home: Home) -> None:
         """In a pipe each is told once; on a terminal it stands beside the bar."""
-        removing, packing = (
-            {**PACKING, "launcher": {"step": step}} for step in ("removing", "done")
-        )
-        acts = [Say(body=each) for each in (removing, removing, packing, packing, PASSED)]
-        with Scripted(status=acts) as server:
-            code, _, err = home.run("wait", "--url", server.url)
-        with Scripted(status=[Say(body=removing), Say(body=PASSED)]) as server:
+        packing = {**PACKING, "launcher": {"step": "removing"}}
+        removing = {**PASSED, "launcher": {"step": "removing"}}
+        with Scripted(status=[Say(body=each) for each in (packing, packing, removing)]) as server:
+            code, out, err = home.run("wait", "--url", server.url)
+        with Scripted(status=[Say(body=packing), Say(body=PASSED)]) as server:
             _, shown = home.terminal("wait", "--url", server.url, "--no-color")
 
         assert 0 == code
-        assert "status-ctl: removing the plugins\nstatus-ctl: finishing\n" == err
-        assert "1 of 1 done (100%), removing the plugins, run" in shown
-        assert "status-ctl: removing" not in shown
+        assert "status-ctl: finishing\nstatus-ctl: removing the plugins\n" == err
+        assert "final, removing the plugins, run" in out
+        assert "1 of 1 done (100%), finishing, run" in shown
+        assert "status-ctl: finishing" not in shown

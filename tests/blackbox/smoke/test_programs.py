@@ -141,6 +141,7 @@ STARTED = {
     "status-ctl run -f plugin.yaml --name first": "",
     "status-ctl runs -A": "first",
     "status-ctl logs first": "",
+    "status-ctl stop first": "",
     "status-ctl delete first --yes": "",
 }
 
@@ -175,6 +176,8 @@ REFUSED = {
     "status-ctl status --output walk": "usage: status-ctl status ",
     "status-ctl watch a b c": "unrecognized arguments",
     "status-ctl logs": "usage: status-ctl logs ",
+    "status-ctl stop": "usage: status-ctl stop ",
+    "status-ctl open a b": "unrecognized arguments: b",
     "status-ctl results --mode walk": "usage: status-ctl results ",
     "status-ctl facts a b": "unrecognized arguments: b",
     "status-ctl retrieve --url x --context y": "status-ctl retrieve",
@@ -201,7 +204,8 @@ def test_no_command_is_forgotten(folder: Path) -> None:
     _, out, _ = run(folder, "status-ctl --help")
     commands = set(re.findall("^  ([a-z]+) ", out, re.MULTILINE))
 
-    for tried in ([*ALONE, *OF_JOBS, *OF_RUNS, *STARTED, "status-ctl lint"], REFUSED):
+    elsewhere = "status-ctl lint", "status-ctl open"
+    for tried in ([*ALONE, *OF_JOBS, *OF_RUNS, *STARTED, *elsewhere], REFUSED):
         assert set() == commands - {each.split()[1] for each in tried if " " in each}
 
 

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,7 +23,8 @@ NAMES = {
     f"{m.upper()} {path}" for path, each in DOCUMENT["paths"].items() for m in METHODS & {*each}
 }
 WORKER = sorted(name for name in NAMES if " /api/" in name)
-STATUS = sorted(NAMES - set(WORKER))
+STOP = "POST /stop"
+STATUS = sorted(NAMES - {*WORKER, STOP})
 PLAN = {
     "run": "openapi",
     "plugins": [{"name": "e2e"}, {"name": "sysd", "nodes": ["node1"]}, {"name": "open"}],
@@ -149,6 +151,16 @@ def test_worker_listener(aggregator: Aggregator, name: str, known: bool, mode: s
 @pytest.mark.parametrize("name", STATUS)
 def test_status_listener(aggregator: Aggregator, name: str) -> None:
     """The same for who looks at the run."""
+    play_status(aggregator, name)
+
+
+def test_a_run_that_is_stopped(tmp_path: Path) -> None:
+    """With it ends what others are tried with."""
+    with Aggregator(tmp_path, PLAN) as own:
+        play_status(own, STOP)
+
+
+def play_status(aggregator: Aggregator, name: str) -> None:
     url = f"http://127.0.0.1:{aggregator.status_port}"
     with requests.Session() as session:
         session.trust_env = False

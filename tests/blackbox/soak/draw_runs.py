@@ -154,6 +154,11 @@ class Fault:
     seconds: float
     place: int
 
+    @property
+    def of_plugin(self) -> bool:
+        """Whether an end of the run is that of one plugin."""
+        return self.seconds < 15
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -205,12 +210,13 @@ def _draw_plugin(rng: random.Random, name: str) -> Plugin:
 
 
 def _draw_fault(rng: random.Random, many: int, *, claim: bool) -> Fault:
-    others = ("pod", "job", "reader", "run", *(("disk",) * 4 if claim else ()))
+    others = ("pod", "job", "reader", "run", "run", *(("disk",) * 4 if claim else ()))
     whom = rng.choice(("aggregator",) * 8 + ("worker",) * 3 + others)
     whats = {
         "aggregator": ("kill", "stop", "end", "delete"),
         "worker": ("kill", "stop", "end"),
         "reader": ("second",),
+        "run": ("delete", "end", "end"),
         "disk": ("fill", "freeze", "damage", "damage"),
     }
     what = rng.choice(whats.get(whom, ("delete",)))

@@ -27,8 +27,8 @@ SETTLES = 30.0
 """Seconds that deadlines and retries have left after the aggregator was away."""
 GRACE = 60.0
 """Seconds that a worker of ours has at its Pod's end, and that an ended Pod's result may take."""
-END = 60.0 + 20.0
-"""Seconds for the removal of the plugins, and for late results."""
+END = 45.0 + 20.0
+"""Seconds for the logs of the plugins, and for late results."""
 ACKNOWLEDGED = "wrote 200"
 """What a client of ours says, when it was told that its result is stored."""
 
@@ -41,7 +41,7 @@ class Lived:
     """A plugin from outside: when its container said what at first, and how many Pods it had.
 
     `harmed`: its Pod, Job or worker was; `stopped`: seconds for which its worker stood still;
-    `damaged`: a bit of its kept result was flipped.
+    `damaged`: a bit of its kept result was flipped; `ended`: it was stopped by the command.
     """
 
     said: Mapping[str, float]
@@ -49,6 +49,7 @@ class Lived:
     harmed: bool
     stopped: float
     damaged: bool = False
+    ended: bool = False
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class World:
 def allowed(plugin: Plugin, lived: Lived, world: World) -> set[Verdict]:
     """The verdicts that the entry may end with; none where it did what is never right."""
     begun, write = lived.said.get("begin"), lived.said.get("write")
-    hurt = lived.harmed or world.lost or bool(world.sick)
+    hurt = lived.harmed or lived.ended or world.lost or bool(world.sick)
     if "second 200" in lived.said or lived.pods > 1:
         return set()  # the first result is kept, and no Job is started twice
     if ACKNOWLEDGED in lived.said and not world.lost:

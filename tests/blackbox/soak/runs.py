@@ -249,6 +249,9 @@ class Game:
         began, plugin = time.time(), self._plan.plugins[fault.place]
         with suppress(LookupError, OSError, ValueError, ApiError, subprocess.CalledProcessError):
             match fault.what, fault.whom:
+                case "end", "run":
+                    only = ("--plugin", plugin.name) if fault.of_plugin else ()
+                    self._succeed("stop", *self._it, *only)
                 case _, "run":
                     self._deleted = True  # by whoever plays it
                 case _, "reader":
@@ -319,10 +322,12 @@ class Game:
                 acknowledged = plugin.digest in line.text and '"status":200' in line.text
                 said.setdefault(ACKNOWLEDGED if acknowledged else line.text, line.time_ns / 1e9)
         done = [each for each in self.done if self._plan.plugins[each[0].place] is plugin]
+        ends = [each for each, _, _ in self.done if (each.what, each.whom) == ("end", "run")]
+        ended = any(not each.of_plugin or self._plan.plugins[each.place] is plugin for each in ends)
         mine = [each for each in done if each[0].whom in {"worker", "pod", "job"}]
         stops = [ended - began for fault, began, ended in mine if fault.what == "stop"]
         damaged = any(fault.what == "damage" for fault, _, _ in done)
-        return Lived(said, len(pods), len(mine) > len(stops), sum(stops), damaged)
+        return Lived(said, len(pods), len(mine) > len(stops), sum(stops), damaged, ended)
 
     def _world(self) -> World:
         """When the aggregator was away: from a fault to the moment that it was ready again."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import shutil
 import threading
 import time
 from datetime import UTC, datetime, timedelta
@@ -14,18 +15,29 @@ import pytest
 from cryptography import x509
 
 from reporter.errors import Unavailable
+from reporter.kube.api import KubeApi
 from reporter.launch import cleanup, decide, launcher
+from reporter.launch.requests import Requests
 from reporter.pki.issuing import CertificateError
 from reporter.run.entry import State
 from reporter.run.identity import client_uri
 from reporter.run.names import annotations, entry_name
 from reporter.run.plan import Plugin
-from reporter.run.record import Cause, Failure
-from reporter.run.state import LauncherTrouble, Step
+from reporter.run.record import Cause, Failure, stopped
+from reporter.run.state import LauncherTrouble, Phase, Step
 from tests.fakekube import Answer, FakeKube, Rule
 from tests.fakekube.store import stamp
 from tests.integration.launch.cluster import ends, runs, unscheduled, waits
-from tests.integration.launch.world import CHECK, DISKS, NODES, RUN, World, on_loop, plan_of
+from tests.integration.launch.world import (
+    CHECK,
+    DISKS,
+    HANG,
+    NODES,
+    RUN,
+    World,
+    on_loop,
+    plan_of,
+)
 
 CHECK_JOB = entry_name(RUN, CHECK)
 ALL = (CHECK, *DISKS)
@@ -38,6 +50,11 @@ def left(world: World) -> list[str]:
 def degraded(world: World) -> LauncherTrouble | None:
     shown = world.store.snapshot().launcher
     return shown and shown.degraded
+
+
+def step(world: World) -> Step | None:
+    shown = world.store.snapshot().launcher
+    return shown and shown.step
 
 
 @on_loop
@@ -159,7 +176,7 @@ async def test_an_upload_begins_at_the_last_look_of_a_run(
     one: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its Job goes all the same: once the run is over, nothing would ever delete it."""
-    monkeypatch.setattr(decide, "END", 0.0)
+    monkeypatch.setattr(decide, "REMOVAL", -60.0)  # nobody waits for the grace period
     monkeypatch.setattr(cleanup, "LOGS", 0.0)
     monkeypatch.setattr(one, "close", lambda key: False)
     one.passes = lambda key: False
@@ -169,6 +186,67 @@ async def test_an_upload_begins_at_the_last_look_of_a_run(
         await one.store.mark_failed(CHECK, Failure("final", time.time(), "so", Cause.POD_FAILED))
         await one.until(lambda: one.launcher.through)
     assert [] == one.names("Job")
+
+
+class Slow:
+    """An API that creates objects of one kind only when `answer` is set."""
+
+    def __init__(self, kind: str) -> None:
+        self._kind, self.asked, self.answer = kind, threading.Event(), threading.Event()
+
+    def __call__(self, api: KubeApi) -> Slow:
+        self._api = api
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._api, name)
+
+    def create(self, kind: str, *args: Any, **how: Any) -> dict[str, Any]:
+        if kind == self._kind:
+            self.asked.set()
+            assert self.answer.wait(HANG)
+        return self._api.create(kind, *args, **how)
+
+
+@pytest.mark.parametrize("kind", ["Secret", "Job"])
+@on_loop
+async def test_a_run_is_stopped_while_an_object_is_being_created(
+    one: World, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a slow admission lets in when all is decided goes, too."""
+    one.passes, one.api, settle = lambda key: False, Slow(kind), Requests.settle
+
+    async def answered(requests: Requests, seconds: float) -> None:
+        one.api.answer.set()
+        await settle(requests, seconds)
+
+    monkeypatch.setattr(Requests, "settle", answered)
+    async with one.begun():
+        await one.until(one.api.asked.is_set)
+        await one.store.mark_all_failed({CHECK: stopped(time.time())})
+        await one.until(lambda: step(one) is Step.REMOVING)
+        if kind == "Secret":  # its deletion waits for it
+            one.api.answer.set()
+        await one.until(lambda: one.launcher.through)
+        assert Step.DONE is step(one)
+    assert [] == left(one)
+
+
+@on_loop
+async def test_the_removal_goes_on_when_the_run_is_over(one: World) -> None:
+    """The verdict has not waited for it. The next process takes it up, and takes no more logs."""
+    one.fake.fail(Answer(500), method="DELETE", path="/jobs", times=None)
+    async with one.begun():
+        await one.until(lambda: one.launcher.logs_taken)
+        await one.store.advance_run(Phase.POST_PROCESSING)
+        await one.store.advance_run(Phase.CLOSED)
+        assert not one.launcher.through
+    shutil.rmtree(one.folder / "podlogs")
+    one.fake.clear_faults()
+    async with one.begun():
+        assert Step.REMOVING is step(one)  # before its first look, too
+        await one.until(lambda: one.launcher.through)
+    assert ([], False) == (left(one), (one.folder / "podlogs").exists())
 
 
 @on_loop

@@ -4,6 +4,7 @@ import errno
 import hashlib
 import io
 import itertools
+import json
 import math
 import os
 import time
@@ -11,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from reporter import __version__
 from reporter.link import Outcome, ResultSource, SourceError, TimeLimits
 from reporter.link.messages import digest_header
 from tests.integration.link.scripted import Scripted
@@ -32,6 +34,27 @@ class SecondPass(io.FileIO):
         if self.passes == 2:
             self.second_pass()
         return super().seek(*where)
+
+
+def test_a_worker_says_which_it_is_and_when_it_worked(connect):
+    """The end is when the result is there, not when a try succeeds; its own facts are kept."""
+    now = itertools.count()
+    told = {"check": "1.4 \u00e4\n", "started_at": "noon", "tries": 3}
+    with Scripted(results=[Say(500), Say()]) as server:
+        client = connect(server.config(), wall=lambda: next(now), metadata=told)
+        client.put_result(RESULT)
+        first, second = (request.headers["result-metadata"] for request in server.heard(2))
+    assert first == second
+    said = json.loads(first)
+    begin, end = said.pop("reporter.started_at"), said.pop("reporter.ended_at")
+    assert "1970-01-01T00:00:00Z" < begin < end
+    assert told | {"tries": "3", "reporter.version": __version__} == said
+
+
+def test_metadata_that_nobody_would_keep(connect):
+    """Known at once, not when hours of work are over."""
+    with Scripted() as server, pytest.raises(ValueError, match="longer than 4096"):
+        connect(server.config(), metadata={"log": "x" * 4096})
 
 
 def test_request_as_the_contract_wants_it(connect):

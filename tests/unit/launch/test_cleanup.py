@@ -1,8 +1,9 @@
-"""What is taken from a decided entry, what is removed, and when the run goes on without."""
+"""What is taken from a decided entry, what is removed, and when that is given up."""
 
 import pytest
 
 from reporter.launch.job import secret_name
+from reporter.run.definition import Definition
 from reporter.run.identity import ANY_NODE
 from reporter.run.names import entry_name
 from reporter.run.plan import Key, Plugin
@@ -177,6 +178,16 @@ def test_a_failed_entry_keeps_its_job_where_that_is_wanted(cleanup):
     assert ((), True) == (made.delete, made.through)
 
 
+@pytest.mark.parametrize("cleanup", ["always", "success", "never"])
+def test_a_plugin_that_was_stopped_runs_no_longer(cleanup):
+    """Whatever its definition says of Jobs that are to be looked at; its logs are taken before."""
+    launcher = failed(Cause.STOPPED, cleanup=cleanup)
+    made = launcher.look(0, jobs=[JOB], pods=[BUSY])
+    assert ((CHECK,), (), False) == (made.take_logs, made.delete, made.logs_taken)
+    made = launcher.look(1, jobs=[JOB], pods=[BUSY], taken_logs=TAKEN)
+    assert ((NAME,), True) == (made.delete, made.logs_taken)
+
+
 @pytest.mark.parametrize("cause", [Cause.DEADLINE, Cause.HEARTBEAT])
 def test_a_worker_that_may_be_between_two_tries_is_not_killed(cause):
     """The run is held open for it, too."""
@@ -205,47 +216,75 @@ def test_a_lost_state_takes_all_with_it():
     assert (NAME,) == made.delete
 
 
-def test_the_run_goes_on_without_what_does_not_go():
-    """60 seconds after the last entry; what stays is named with its reason."""
+def test_what_does_not_go_is_given_up():
+    """30 seconds after the grace period of its Pod; what stays is named with its reason."""
     launcher = decided()
     leaving = api_job(CHECK, deletionTimestamp="2026-01-01T00:00:02Z", finalizers=["a/b"])
     look = {"jobs": [leaving], "taken_logs": TAKEN}
     made = launcher.look(0, **look)
-    assert (False, {}) == (made.through, made.stays)
-    made = launcher.look(59.9, **look)
-    assert (False, NOW + 60) == (made.through, made.next_look)
-    made = launcher.look(60, **look)
+    assert (True, False, {}) == (made.logs_taken, made.through, made.stays)
+    made = launcher.look(89.9, **look)
+    assert (False, NOW + 90) == (made.through, made.next_look)
+    made = launcher.look(90, **look)
     assert (True, {f"Job {NAME}": "it is being deleted"}) == (made.through, made.stays)
 
 
+@pytest.mark.parametrize(
+    ("contract", "grace", "seconds"),
+    [("done-file", 120, 150), ("result-file", 5, 90), ("link", 5, 35), ("link", None, 60)],
+)
+def test_a_plugin_has_its_grace_period_before_its_removal_fails(contract, grace, seconds):
+    template = {"spec": {"terminationGracePeriodSeconds": grace, "containers": [{"name": "main"}]}}
+    run = run_of(Plugin("check"), definitions=[Definition("check", "Job", contract, template)])
+    launcher = Launcher(run).launch(CHECK).started(CHECK).receive(CHECK)
+    look = {"jobs": [JOB], "pods": [BUSY], "taken_logs": TAKEN}
+    launcher.look(0, **look)
+    assert not launcher.look(seconds - 0.1, **look).through
+    assert launcher.look(seconds, **look).through
+
+
 def test_the_end_has_no_hurry_while_the_run_is_open_for_an_upload():
-    """The 60 seconds begin with its end: until then its Job stays, and the launcher with it."""
+    """Its time begins with the end: until then its Job stays, and the launcher with it."""
     launcher = failed(Cause.POD_FAILED)
     look = {"jobs": [JOB], "pods": [BUSY], "taken_logs": TAKEN}
-    assert not launcher.look(0, **look, uploading=TAKEN).through
+    made = launcher.look(0, **look, uploading=TAKEN)
+    assert (False, False) == (made.logs_taken, made.through)
     assert not launcher.look(100, **look, uploading=TAKEN).through
-    assert not launcher.look(101, **look).through
-    assert not launcher.look(160.9, **look).through
-    assert launcher.look(161, **look).through
+    made = launcher.look(101, **look)
+    assert (True, False) == (made.logs_taken, made.through)
+    assert not launcher.look(190.9, **look).through
+    assert launcher.look(191, **look).through
 
 
 def test_an_upload_of_what_is_stored_already_does_not_hold_up_the_end():
     launcher = decided()
     look = {"jobs": [JOB], "pods": [BUSY], "taken_logs": TAKEN, "uploading": TAKEN}
     assert not launcher.look(0, **look).through
-    assert launcher.look(60, **look).through
+    assert launcher.look(90, **look).through
+
+
+def test_a_worker_that_may_be_between_two_tries_does_not_use_up_the_time_of_the_removal():
+    """The run closes no earlier either, but it need not wait for the Pod."""
+    launcher = failed(Cause.DEADLINE)
+    look = {"jobs": [JOB], "pods": [BUSY], "taken_logs": TAKEN}
+    assert launcher.look(0, **look).logs_taken
+    assert (NAME,) == launcher.look(20, **look).delete
+    assert not launcher.look(109.9, **look).through
+    assert launcher.look(110, **look).through
 
 
 def test_logs_that_do_not_come_hold_up_the_end_for_a_while():
-    """Then their Job goes without."""
+    """Then their Job goes without, and its removal has its whole time."""
     launcher = decided()
     look = {"jobs": [JOB], "pods": [BUSY]}
     made = launcher.look(0, **look)
-    assert ((), NOW + 45) == (made.delete, made.next_look)
-    assert () == launcher.look(44.9, **look).delete
+    assert (False, (), NOW + 45) == (made.logs_taken, made.delete, made.next_look)
+    made = launcher.look(44.9, **look)
+    assert (False, ()) == (made.logs_taken, made.delete)
     made = launcher.look(45, **look)
-    assert ((NAME,), False) == (made.delete, made.through)
-    made = launcher.look(60, **look)
+    assert (True, (NAME,), False) == (made.logs_taken, made.delete, made.through)
+    assert not launcher.look(134.9, **look).through
+    made = launcher.look(135, **look)
     expected = {f"Job {NAME}": "its deletion has not been confirmed yet"}
     assert (True, expected) == (made.through, made.stays)
 
@@ -261,8 +300,8 @@ def test_logs_of_a_kept_job_hold_up_the_end_for_a_while():
 
 def test_a_pod_that_does_not_end_is_named():
     launcher = decided()
-    launcher.look(0, pods=[BUSY])
-    made = launcher.look(60, pods=[BUSY])
+    assert launcher.look(0, pods=[BUSY]).logs_taken
+    made = launcher.look(90, pods=[BUSY])
     expected = {f"Job {NAME}": f"its Pod {NAME}-x7k2p has not ended yet"}
     assert (True, expected) == (made.through, made.stays)
 
@@ -337,13 +376,16 @@ def test_a_kept_job_keeps_no_secret():
     assert (NAME,) == made.delete_secrets
 
 
-def test_a_secret_holds_up_the_end_for_as_long_as_a_job_would():
-    """One request that failed is tried again: what is left behind is a key."""
-    launcher = decided()
-    for after in (0, 1, 59.9):
+def test_a_secret_holds_up_the_end_for_30_seconds():
+    """One request that failed is tried again: what is left behind is a key. It has no grace period,
+    however long that of the plugin is."""
+    template = {"spec": {"terminationGracePeriodSeconds": 86400, "containers": [{"name": "main"}]}}
+    run = run_of(Plugin("check"), definitions=[Definition("check", "Job", "link", template)])
+    launcher = Launcher(run).launch(CHECK).started(CHECK).receive(CHECK)
+    for after in (0, 1, 29.9):
         made = launcher.look(after, secrets={NAME})
         assert ((NAME,), False) == (made.delete_secrets, made.through)
-    made = launcher.look(60, secrets={NAME})
+    made = launcher.look(30, secrets={NAME})
     assert (True, {}) == (made.through, made.stays)
     assert decided().look(0).through
 
@@ -354,6 +396,11 @@ def test_a_run_that_ends_without_the_api_says_what_may_be_left():
     look = {"jobs": [JOB], "pods": [BUSY], "unseen_since": NOW}
     launcher.look(0, **look)
     made = launcher.look(599, **look)
-    assert (False, {}) == (made.through, made.stays)
+    assert (False, False, {}) == (made.logs_taken, made.through, made.stays)
     made = launcher.look(600, **look)
-    assert (True, [f"Job {NAME}"]) == (made.through, [*made.stays])
+    assert (True, True, [f"Job {NAME}"]) == (made.logs_taken, made.through, [*made.stays])
+
+
+def test_a_run_whose_logs_are_taken_does_not_wait_for_an_api_that_is_away():
+    made = decided().look(0, jobs=[JOB], pods=[BUSY], taken_logs=TAKEN, unseen_since=NOW)
+    assert (True, False) == (made.logs_taken, made.through)

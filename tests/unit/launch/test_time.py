@@ -257,7 +257,7 @@ def test_the_end_waits_for_an_api_that_is_away_but_not_for_ever():
     made = launcher.look(30, **seen(), unseen_since=NOW + 10)
     assert (False, NOW + 600) == (made.through, made.next_look)
     made = launcher.look(110, **seen())
-    assert (False, (NAME,), NOW + 160) == (made.through, made.delete, made.next_look)
+    assert (False, (NAME,), NOW + 200) == (made.through, made.delete, made.next_look)
     launcher.look(120, **seen(), unseen_since=NOW + 115)
     assert not launcher.look(599, **seen(), unseen_since=NOW + 115).through
     assert launcher.look(705, **seen(), unseen_since=NOW + 115).through

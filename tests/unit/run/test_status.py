@@ -128,6 +128,7 @@ def test_an_entry_that_nobody_has_heard_of():
         "digest": None,
         "bytes": None,
         "notes": 0,
+        "metadata": None,
         "error": None,
         "progress": None,
         "pod": None,

@@ -205,11 +205,12 @@ TAR = {"name": "x.tar.gz"}
     ("more", "summary"),
     [
         ({}, "may still change if a late result arrives"),
-        ({"launcher": {"step": "removing"}}, "removing the plugins"),
+        ({"launcher": {"step": "removing"}}, "finishing"),
         ({"tar-info": TAR, "upload": {"state": "uploading"}}, "uploading the results"),
         ({"tar-info": TAR, "upload": {"state": "waiting"}}, ""),
         ({"error": "disk full"}, ""),
         ({"final": True}, "final"),
+        ({"final": True, "launcher": {"step": "removing"}}, "final, removing the plugins"),
     ],
 )
 def test_whether_a_failed_run_may_still_change(more, summary):
@@ -538,8 +539,8 @@ def test_what_the_aggregator_says_of_itself():
         (run("watching", "running", ("complete", "running")), ""),
         (run("launching", "failed", ("failed", "running")), ""),
         (run("watching"), ""),  # the launcher has not looked yet
-        (run("removing"), REMOVING),
-        (run("removing", "failed", ("complete", "failed")), REMOVING),
+        (run("removing"), FINISHING),
+        (run("removing", "failed", ("complete", "failed")), FINISHING),
         (run("done"), FINISHING),
         (run("done", "failed", ("complete", "timed_out")), FINISHING),
         (run("of the future"), ""),
@@ -549,6 +550,7 @@ def test_what_the_aggregator_says_of_itself():
         (run("done", upload={"state": "uploading"}), UPLOADING),
         (run(upload={"state": "uploading"}), UPLOADING),
         (run("done", upload={"state": "uploaded"}, **{"tar-info": {"name": "x"}}), ""),
+        (run("removing", "complete", final=True), REMOVING),  # it waits for no removal
         (run("done", "complete", final=True), ""),
         (run("done", "complete", final=True, upload={"state": "uploading"}), ""),
     ],

@@ -15,7 +15,7 @@ from reporter.aggregator.server.answers import Answer
 from reporter.run.plan import Key
 from reporter.run.progress import Progress
 from reporter.run.record import Rank, Record
-from reporter.run.state import Phase
+from reporter.run.state import LauncherState, Phase, Step
 from tests.aggregators import run_certificates as certs
 from tests.aggregators.stores import QuickStore
 from tests.integration.aggregator.api.scene import E2E, NODE1, situation
@@ -206,6 +206,22 @@ async def test_the_end_is_told_once():
     assert (last, True) == (found["revision"], late["final"])
     assert (204, b"") == over.said
     assert not {"content-length", "transfer-encoding"} & set(over.headers)
+
+
+@situation
+async def test_a_run_that_is_over_and_still_removes_its_plugins():
+    """A reader waits for what becomes of them."""
+    async with beginning() as (status, _):
+        status.store.show_launch({}, LauncherState(Step.REMOVING))
+        last = await finish(status)
+        asked = await waits(status, max(last, status.store.snapshot().revision))
+        stays = {"Job r1": "it is being deleted"}
+        status.store.show_launch({}, LauncherState(Step.DONE, stays=stays))
+        found = await asked
+        over = await status.ask(f"/status?since={found['revision']}&wait=20")
+
+    assert (True, "done") == (found["final"], found["launcher"]["step"])
+    assert (204, b"") == over.said
 
 
 @situation

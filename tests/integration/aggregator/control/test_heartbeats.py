@@ -102,7 +102,7 @@ class TestHeartbeats:
 
         async def story():
             world = World(plan)
-            world.launcher = SimpleNamespace(through=False)
+            world.launcher = SimpleNamespace(logs_taken=False)
             await world.start()
             await world.store.note_launches(plan.keys, at=world.wall)
             await world.pass_time(500)

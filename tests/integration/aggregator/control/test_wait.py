@@ -9,7 +9,7 @@ import pytest
 from reporter.run.entry import Marked, State
 from reporter.run.plan import Plan
 from reporter.run.progress import Progress
-from reporter.run.record import Cause, Failure, Rank, Record, ResultVerdict
+from reporter.run.record import Cause, Failure, Rank, Record, ResultVerdict, stopped
 from reporter.run.state import Phase, run_status
 from reporter.run.upload import UploadOutcome
 from tests.integration.aggregator.control.world import E2E, NODE1, NODE2, PLAN, TAR, World, play
@@ -42,9 +42,9 @@ class TestWait:
             "Run finished",
         ] == [event["message"] for event in events]
 
-    def test_a_launcher_has_not_removed_everything(self, world):
-        """The run stays open, and no clock begins of itself; then it closes."""
-        world.launcher = SimpleNamespace(through=False)
+    def test_a_launcher_has_not_taken_all_logs(self, world):
+        """The run stays open, and no clock begins of itself; it does not wait for the removal."""
+        world.launcher = SimpleNamespace(logs_taken=False, through=False)
 
         async def story():
             await world.start()
@@ -53,8 +53,43 @@ class TestWait:
                 await world.result(key)
             await world.pass_time(5)
             assert Phase.RUNNING is world.store.phase
-            world.launcher.through = True
+            world.launcher.logs_taken = True
             await world.control.tick()
+            assert Phase.CLOSED is world.store.phase
+
+        play(story())
+
+    def test_a_run_that_is_stopped(self, world):
+        """It is packed without waiting; an upload that is being read is no less welcome."""
+
+        async def story():
+            await world.start()
+            await world.result(NODE1)
+            await world.attempt(NODE2)
+            world.uploads.holding = {E2E}
+            for key in (E2E, NODE2):
+                await world.store.mark_failed(key, stopped(world.wall))
+            await world.pass_time(60)
+            assert Phase.RUNNING is world.store.phase
+            await world.result(E2E)
+            world.uploads.holding.clear()
+            await world.control.tick()
+            assert Phase.CLOSED is world.store.phase
+            assert [(State.COMPLETE, None), (State.FAILED, Cause.STOPPED)] == [
+                world.state(key) for key in (E2E, NODE2)
+            ]
+            assert "failed" == run_status(world.store.snapshot())
+
+        play(story())
+
+    def test_the_process_is_killed_after_a_stop(self, world):
+        """The next one packs the run, and waits for nobody."""
+
+        async def story():
+            await world.start()
+            for key in PLAN.keys:
+                await world.store.mark_failed(key, stopped(world.wall))
+            await world.restart()
             assert Phase.CLOSED is world.store.phase
 
         play(story())

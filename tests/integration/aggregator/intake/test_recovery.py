@@ -6,14 +6,17 @@ import asyncio
 import contextlib
 import json
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from reporter.aggregator.intake import intake
 from reporter.aggregator.intake.intake import Recovered
 from reporter.aggregator.tarball.package import BodiesLost
 from reporter.common import log
 from reporter.run.entry import State
+from reporter.run.plan import Key
 from reporter.run.record import Cause
 from reporter.run.state import Phase
 from tests.archives.tars import file, tgz
@@ -53,6 +56,32 @@ def stopped(tmp_path: Path) -> Scene:
         await here.give_up(NODE2, "pod gone")
 
     return play(tmp_path, story)
+
+
+def test_what_workers_say_of_themselves_has_a_limit_for_the_whole_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It counts after a restart, too. The results are taken all the same."""
+    monkeypatch.setattr(intake, "_METADATA_OF_ALL", 40)
+    said = replace(JSON, metadata='{"version": "1.4.0"}')
+    dropped = {"metadata_dropped": "more than 1 MiB in this run"}
+
+    def kept(here: Scene, key: Key) -> object:
+        record = here.store.entry(key).record
+        assert record is not None
+        return json.loads(record.metadata)
+
+    async def first(here: Scene) -> None:
+        await here.put(NODE1, b"1", said)
+        await here.put(E2E, b"2", said)
+
+    async def second(here: Scene) -> None:
+        assert stored(sha(b"3")) == await here.put(NODE2, b"3", said)
+        assert [{"version": "1.4.0"}] * 2 + [dropped] == [
+            kept(here, key) for key in (NODE1, E2E, NODE2)
+        ]
+
+    restart(play(tmp_path, first), second)
 
 
 def test_debris_is_swept(stopped: Scene) -> None:
