@@ -24,8 +24,8 @@ NAMES = [
     *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "deploy").rglob("README.md")),
 ]
 PROGRAMS = {
-    *("curl", "docker", "export", "for", "helm", "kubectl", "make", "presign-my-bucket"),
-    *("run-my-tests", "sed", "status-aggregator", "status-ctl"),
+    *("curl", "docker", "export", "for", "found=$(kubectl", "helm", "kubectl", "make"),
+    *("presign-my-bucket", "run-my-tests", "sed", "status-aggregator", "status-ctl"),
 }
 PROMPT = "$"
 OUTPUT = {"complete,", "job.batch/validate"}
@@ -135,6 +135,7 @@ _CHART = (
     "helm upgrade --install status-reporter dist/status-reporter-chart.tgz "
     "--namespace status-reporter --create-namespace"
 )
+_LABELLED = "found=$(kubectl get namespaces -l checks=enabled"
 _PROGRESS = (
     'curl -s "http://localhost:$SONOBUOY_PROGRESS_PORT/progress" '
     """-d '{"msg": "3 of 9", "total": 9, "completed": 3}'"""
@@ -181,6 +182,7 @@ PAGES = {
             "helm plugin install DIRECTORY": "Helm 4",
             "helm upgrade --install app ./chart --post-renderer status-reporter": "Helm 4",
         },
+        after="kubectl delete -f deploy/base/clusterrole.yaml",
     ),
     "docs/admission.md": Page(
         left_out={"kubectl apply -f job.yaml": "shows what the policy refuses: test_admission"},
@@ -210,13 +212,36 @@ PAGES = {
             "rbac.yaml": "deploy/base/role.yaml",
             "chart": "examples/into/chart",
         },
-        names={"overlay/": "deploy/examples/native"},
+        before={
+            "helm template chart/ | status-ctl lint -f -": "mkdir chart/charts && "
+            "cp -R deploy/library chart/charts/status-reporter-library"
+        },
+        names={
+            "overlay/": "deploy/examples/native",
+            # A Helm that was built here does not know which Kubernetes it is for.
+            "template chart/": "template chart/ --kube-version 1.34.4",
+        },
+    ),
+    "docs/log-analysis.md": Page(
+        files={"patterns.yaml": ("docs/log-analysis.md", "yaml", 0)},
+        names={
+            # The verdict is that of this machine's logs.
+            "--wait": "--wait --delivery-only",
+            "results logs": "results logs || [ $? = 1 ]",
+        },
     ),
     "docs/monitoring.md": Page(
         left_out={
             "kubectl apply --namespace monitoring -k deploy/monitoring": _OPERATOR,
             "kubectl apply -k deploy/monitoring/kube-state-metrics": _OPERATOR,
         }
+    ),
+    "docs/platform-teams.md": Page(
+        before={
+            _LABELLED: "make chart && kubectl label namespace printed-platform-teams "
+            "checks=enabled && helm install status-reporter dist/status-reporter-chart.tgz"
+        },
+        names={"--namespace status-reporter": "--namespace printed-platform-teams"},
     ),
     "docs/plugins.md": Page(
         files={"plugin.yaml": _PLUGIN, "my-adapter": "examples/success.sh"},
@@ -268,8 +293,10 @@ PAGES = {
             "status-ctl run -f deploy/plugins/first-run.yaml --name first --wait": 1,
             "status-ctl results first": 1,
         },
+        names={"run --wait": "run --wait --delivery-only"},  # this machine's logs are in it
         left_out={
             **_CLUSTER,
+            "status-ctl open nightly": "serves until Ctrl-C: test_stop_command",
             **dict.fromkeys(
                 (
                     "presign-my-bucket >url",
