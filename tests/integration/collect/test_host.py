@@ -334,6 +334,7 @@ class TestJournal:
         write_journal(log, entries=1000)
         monkeypatch.setattr(logs, "JOURNAL_SECONDS", 600)
         monkeypatch.setattr(logs, "MOST", 4 * 32_000)
+        monkeypatch.setattr(logs, "_PIECE", 4096)
 
         said = dict(logs.newest(tmp_path / "host", tmp_path, program, 24))
 
