@@ -41,7 +41,7 @@ exit codes:
   0    done; with --check: nothing would change
   1    a Job cannot have a reporter (it is left unchanged); with --check: something would
        change
-  2    usage error, a file cannot be read, or the output cannot be written"""
+  2    usage error, or a file cannot be read"""
 _OWN_VARIABLES: Final = frozenset(
     {
         "REPORTER_FORM",
