@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping
+from functools import cache
 
 from prometheus_client import Gauge
 
@@ -52,20 +53,20 @@ class Metrics:
         self._clock, self._log, self._rate_limited = clock, log.get(), RateLimitedLog()
         own = self._own = Families("status_aggregator_")
         own.daemon("aggregator", __version__, log.dropped)
-        self._requests = own.counter(
-            "requests", "Requests answered, by status code.", "route", "code"
-        )
-        self._durations = own.histogram(
+        requests = own.counter("requests", "Requests answered, by status code.", "route", "code")
+        # To look a series up by its labels costs as much as to count.
+        self._requests = cache(lambda route, code: requests.labels(route, str(code)))
+        durations = own.histogram(
             "request_duration_seconds",
             "Time from the headers of a request to its response, including its body.",
             "route",
             buckets=(0.005, 0.025, 0.1, 0.25, 1.0, 5.0, 30.0),
         )
-        for route in ROUTES:
-            self._durations.labels(route)
-        self._bytes = own.counter(
+        self._durations = {route: durations.labels(route) for route in ROUTES}
+        received = own.counter(
             "received_bytes", "Bytes of request bodies received.", "route", values=WITH_BODIES
         )
+        self._bytes = {route: received.labels(route) for route in WITH_BODIES}
         self._tls = own.counter(
             "tls_failures", "Failed TLS handshakes.", "reason", values=TLS_FAILURES
         )
@@ -98,10 +99,10 @@ class Metrics:
         route = str(route)  # may be an enum's member, which shows its own name in the log
         known = route if route in ROUTES else "other"
         with self._own.lock:
-            self._requests.labels(known, str(code)).inc()
-            self._durations.labels(known).observe(seconds)
+            self._requests(known, code).inc()
+            self._durations[known].observe(seconds)
             if known in WITH_BODIES:
-                self._bytes.labels(known).inc(received)
+                self._bytes[known].inc(received)
         if code >= 500:
             self._say("Request failed", about=(route, code), route=route, code=code)
 

@@ -42,7 +42,7 @@ exit codes:
   0    done; with --check: nothing would change
   1    a Job cannot have a reporter (it is left unchanged); with --check: something would
        change
-  2    usage error, a file cannot be read, or the output cannot be written"""
+  2    usage error, or a file cannot be read"""
 WHO_MAY: Final = (
     "to create the Role you need the rights that it grants; the ClusterRole admin lacks two of "
     "them: see docs/add-to-jobs.md"

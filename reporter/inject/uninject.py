@@ -13,7 +13,7 @@ reporter that was added in another way stays.
 exit codes:
   0    done
   1    a document is not valid YAML (it is left unchanged)
-  2    usage error, a file cannot be read, or the output cannot be written"""
+  2    usage error, or a file cannot be read"""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

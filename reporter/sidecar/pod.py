@@ -57,7 +57,7 @@ class PodWatch:
         self._version = 0
         self._missing = False  # no Pod of that name (404, or DELETED in the watch)
         self._refused = False
-        self._current = False  # the last request about the Pod was answered
+        self._current = False  # the last request was answered, or only the watch may tell
         self._live = False  # the watch is connected and has shown the present state
         self._watch: Watch | None = None
         self._failures = 0

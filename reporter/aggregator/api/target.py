@@ -75,12 +75,14 @@ def path_of(raw: str) -> str:
 
 def segment(raw: str) -> str | None:
     """Decode one segment of a path once; None for what cannot be a name and might climb."""
-    if _BAD_ESCAPE.search(raw):
-        return None
-    try:
-        text = percent_decoded(raw.encode("utf-8", "surrogateescape")).decode("utf-8")
-    except UnicodeDecodeError:
-        return None
+    text = raw
+    if "%" in raw or not raw.isascii():
+        if _BAD_ESCAPE.search(raw):
+            return None
+        try:
+            text = percent_decoded(raw.encode("utf-8", "surrogateescape")).decode("utf-8")
+        except UnicodeDecodeError:
+            return None
     return None if text in ("", ".", "..") or "/" in text or "\0" in text else text
 
 

@@ -125,7 +125,8 @@ def history(
                 return f"{entry['key']} got worse: {old}, then {entry}"
             shown[entry["key"]] = (rank, entry)
             if rank:
-                decided.setdefault(entry["key"], (at, rank))
+                # A late result was given up before, perhaps between two looks.
+                decided.setdefault(entry["key"], (at, 1 if entry["late"] else rank))
         now = [{**entry, "last-heartbeat": None} for entry in document["plugins"]]
         if over and (over[1] != now or not document["final"]):
             return f"changed after the run was over: {over}, then {now}"
