@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from reporter.common.objects import Object, View, items, moment, section, stamp, text
+from reporter.common.objects import Object, View, items, moment, number, section, stamp, text
 from reporter.jobs.job import ENDED, written_verdicts
 from reporter.jobs.setting import LABEL, Setup, find_setups
 from reporter.verdict import rows
@@ -178,8 +178,13 @@ def _hides_type(container: Object) -> bool:
 
 def ended_at(job: Object) -> float | None:
     """Return when the Job itself was over: epoch seconds, 0 where it does not say; None before."""
-    over = View(job).condition(*ENDED, status="True")
-    return (moment(over, "lastTransitionTime") or 0.0) if over else None
+    if over := View(job).condition(*ENDED, status="True"):
+        return moment(over, "lastTransitionTime") or 0.0
+    # After an outage its controller may count the last failure and never look at the Job again.
+    status, limit = section(job, "status"), number(section(job, "spec"), "backoffLimit")
+    active = number(status, "active") or number(status, "terminating")
+    spent = limit is not None and (number(status, "failed") or 0) > limit
+    return 0.0 if spent and not active else None
 
 
 def node_look(node: Object, now: float, settle: float) -> NodeLook:

@@ -156,9 +156,13 @@ class Run:
         if not versions or not all(_pod_ended(pod[-1]) for pod in pods):
             return False
         job = versions[-1]
-        return job.gone or any(
-            condition(job.object, kind).get("status") == "True" for kind in ("Complete", "Failed")
-        )
+        kinds = ("Complete", "Failed")
+        if job.gone or any(condition(job.object, kind).get("status") == "True" for kind in kinds):
+            return True
+        # A controller that was cut off may have counted the last failure and looks no more.
+        status = job.object.get("status", {})
+        left = status.get("active", 0) + status.get("terminating", 0)
+        return not left and status.get("failed", 0) > job.object["spec"]["backoffLimit"]
 
     def report(self) -> str:
         """All there is to know about it, for a person."""

@@ -64,6 +64,14 @@ NEVER = "Reporter did not start (its image cannot be pulled) before a verdict wa
 NEVER += "adapter container has not started yet"
 DEADLINE = "Adapter did not finish within the Job's activeDeadlineSeconds (10m0s)"
 TAKEN = "Pod was disrupted: DeletionByPodGC: PodGC: node no longer exists"
+
+
+def counted(made: Object, **status: int) -> Object:
+    """The Job with what its controller has counted."""
+    made["status"] |= {"active": 0, **status}
+    return made
+
+
 WRITTEN: dict[str, tuple[Any, ...]] = {
     # The Job, its newest Pod, what became of that one's node if it is not alive, what is written.
     "the reporter ended and was not allowed to write": (
@@ -97,6 +105,11 @@ WRITTEN: dict[str, tuple[Any, ...]] = {
         job(ended()),
         None,
         interrupted("Pod is gone", "container cannot be observed"),
+    ),
+    "the Pod is gone, and the controller that counted its failure forgot the Job's end": (
+        said(counted(job(), failed=1, terminating=0), RUNS, **SEEN),
+        None,
+        interrupted("Pod is gone", "container is running"),
     ),
     "the Pod is gone, and the Job names the usual controller": (
         job(ended(), completions=1, managedBy="kubernetes.io/job-controller"),
@@ -292,6 +305,16 @@ LEFT: dict[str, tuple[Any, ...]] = {
         said(job(backoffLimit=3), RUNS),
         pod(adapter_state=KILLED, reporter=KILLED, phase="Failed"),
         Why.ENDING,
+    ),
+    "a Job whose last Pod still ends": (
+        said(counted(job(), failed=1, terminating=1), RUNS),
+        None,
+        Why.NO_POD,
+    ),
+    "a Job with a failure to spare": (
+        said(counted(job(backoffLimit=1), failed=1), RUNS),
+        None,
+        Why.NO_POD,
     ),
     "a reporter at work": (said(job(), RUNS), pod(), Why.ALIVE),
     "a reporter at work while its Pod is deleted": (

@@ -216,6 +216,7 @@ def test_whatever_comes_together(made: Object, shown: Object | None, node: NodeL
     before = deepcopy(made)
     found = judged(made, shown, node)
     over = any(each["type"] in {"Complete", "Failed"} for each in made["status"]["conditions"])
+    over |= made["status"].get("failed", 0) > made["spec"]["backoffLimit"]
 
     assert before == made
     if isinstance(found, Why):
