@@ -209,7 +209,8 @@ def _case(test: Test) -> Case:
     group, name, message, reason = ".".join(test.path), test.name, test.status, ""
     if text(test.meta, "type") == VERDICT:
         # Its name is its reason, and another reason is no other test case.
-        group, file = test.path[0], text(test.meta, "file").split("/")
+        path = text(test.meta, "path") or text(test.meta, "file")
+        group, file = test.path[0], path.split("/")
         name = "/".join([group, *(node for node in file[1:2] if node != GLOBAL)])
         reason = "" if test.name == file[-1] else test.name
         message = ": ".join(filter(None, dict.fromkeys((reason, test.said)))) or test.status

@@ -50,7 +50,8 @@ def raw_item(name: str, path: str) -> Item:
 def adapter_item(name: str, path: str, verdict: str, reason: str, message: str) -> Item:
     """An adapter's result: the one test has the name of its reason."""
     details = {"reason": reason, "message": message}
-    test = Item(reason or name, verdict, {"file": path, "type": VERDICT}, details)
+    # Not its `file`: `sonobuoy results` would print that in the place of the test.
+    test = Item(reason or name, verdict, {"path": path, "type": VERDICT}, details)
     return Item(name, "", {"file": path, "type": "file"}, {}, [test], {verdict: 1})
 
 

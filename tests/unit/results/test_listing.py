@@ -87,7 +87,7 @@ def test_items_of_results_that_nobody_parses():
     assert {
         "name": "DiskSlow",
         "status": "failed",
-        "meta": {"file": "results/n/r.json", "type": "verdict"},
+        "meta": {"path": "results/n/r.json", "type": "verdict"},
         "details": {"reason": "DiskSlow", "message": "80 ms"},
     } == written(made[1])[0]["items"][0]
 
