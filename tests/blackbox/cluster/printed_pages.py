@@ -271,7 +271,7 @@ PAGES = {
         files={"plugin.yaml": _PLUGIN},
         before={
             "status-ctl results RUN --failed": "status-ctl run -f plugin.yaml --name demo --wait "
-            "&& status-ctl retrieve demo --file 202601011200_sonobuoy_demo.tar.gz"
+            "&& status-ctl retrieve demo --file demo_202601011200.tar.gz"
         },
         names={"RUN": "demo"},
     ),
