@@ -138,10 +138,9 @@ def owes(attempt: Attempt) -> bool:
     if end == NEVER and not attempt.runs:
         return not any(until >= attempt.up for _, until in attempt.downs)
     if end in (NEVER, removed):
-        # An adapter that is asked to end may be heard until just before the kill.
-        return not any(
-            began <= end + GRACE and until >= end - NEAR for began, until in attempt.downs
-        )
+        # An adapter that is asked to end may be heard until it is killed, which may be late.
+        kill = end if end == NEVER else max(end + GRACE, ended or 0.0)
+        return not any(began <= kill and until >= end - NEAR for began, until in attempt.downs)
     if attempt.refused and any(
         began <= end + NEAR and until >= end for began, until in attempt.downs
     ):

@@ -129,6 +129,10 @@ def test_who_was_there_to_see_the_end() -> None:
     assert owes(pod(run()))
     assert owes(pod(run(), downs=((110.0, 120.0),)))
     assert not owes(pod(run(), downs=((140.0, NEVER),)))
+    # Killed later than its grace period would have it, and nobody could write by then.
+    late = run(code=137, ended=160.0)
+    assert not owes(pod(late, removed=130.0, downs=((155.0, 170.0),)))
+    assert owes(pod(late, removed=130.0, downs=((165.0, 170.0),)))
     # Refused until it was stopped, and its grace period was over before it went on.
     assert not owes(pod(run(), downs=((146.0, 155.0), (155.0, 180.0))))
     assert owes(pod(run(), downs=((146.0, 150.0), (165.0, 180.0))))
