@@ -6,7 +6,7 @@ both verdicts are allowed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from tests.blackbox.soak.draw import GRACE, Plan
@@ -119,6 +119,10 @@ def finals(plan: Plan, attempt: Attempt) -> set[Verdict]:
     for run, following in pairwise(attempt.runs):
         if run.began <= over + late and following.began >= over - NEAR:
             allowed |= _when_over(_seen(run, over - NEAR, over + late))
+        # The contract leaves open whose a file is that was written in the second of an end.
+        surely = tuple(each for each in following.writes if each.begun >= int(run.ended or 0) + 1)
+        if following is attempt.runs[-1] and surely != following.writes:
+            allowed |= _of_run(plan, attempt, replace(following, writes=surely), over)
     return allowed
 
 
@@ -134,10 +138,9 @@ def owes(attempt: Attempt) -> bool:
     if end == NEVER and not attempt.runs:
         return not any(until >= attempt.up for _, until in attempt.downs)
     if end in (NEVER, removed):
-        # An adapter that is asked to end may be heard until just before the kill.
-        return not any(
-            began <= end + GRACE and until >= end - NEAR for began, until in attempt.downs
-        )
+        # An adapter that is asked to end may be heard until it is killed, which may be late.
+        kill = end if end == NEVER else max(end + GRACE, ended or 0.0)
+        return not any(began <= kill and until >= end - NEAR for began, until in attempt.downs)
     if attempt.refused and any(
         began <= end + NEAR and until >= end for began, until in attempt.downs
     ):

@@ -56,6 +56,8 @@ def run(
 
 
 STOPPED = replace(run(code=143), stays=True)
+AT_ONCE = replace(run(began=110.2, ended=130.0), writes=(Written(110.4, 110.4, PASSED),))
+"""Whose it is, its times do not tell: it is of the second in which the run before ended."""
 
 
 def pod(*runs: AdapterRun, **changes: object) -> Attempt:
@@ -104,6 +106,7 @@ SITUATIONS: list[tuple[Plan, Attempt, set[Verdict]]] = [
     (PLAN, pod(run(PASSED), removed=130.0, deleted=True), {PASSED}),
     (AGAIN, pod(run(PASSED, code=3), run(began=152.0, ended=158.0)), {MISSING, TIMEOUT}),
     (AGAIN, pod(run(code=3, ended=110.0), run(PASSED, began=112.0, ended=130.0)), {PASSED}),
+    (AGAIN, pod(run(code=3, ended=110.0), AT_ONCE), {PASSED, MISSING}),
     (AGAIN, pod(run(PASSED, code=3), removed=152.0, thrown=True), {PASSED}),
     (
         replace(PLAN, trouble="config"),
@@ -126,6 +129,10 @@ def test_who_was_there_to_see_the_end() -> None:
     assert owes(pod(run()))
     assert owes(pod(run(), downs=((110.0, 120.0),)))
     assert not owes(pod(run(), downs=((140.0, NEVER),)))
+    # Killed later than its grace period would have it, and nobody could write by then.
+    late = run(code=137, ended=160.0)
+    assert not owes(pod(late, removed=130.0, downs=((155.0, 170.0),)))
+    assert owes(pod(late, removed=130.0, downs=((165.0, 170.0),)))
     # Refused until it was stopped, and its grace period was over before it went on.
     assert not owes(pod(run(), downs=((146.0, 155.0), (155.0, 180.0))))
     assert owes(pod(run(), downs=((146.0, 150.0), (165.0, 180.0))))
