@@ -21,6 +21,9 @@ OBVIOUS = (
     "local or any",
     "sonobuoy or strict",
     "json or console",
+    "auto, native or classic",
+    "at-once or at-exit",
+    "name of this container in the Pod",
     NAME_RULE,
 )
 """Rules that the default and the meaning already say."""
@@ -29,16 +32,7 @@ LEAD = re.compile("an integer from |a path, ")
 
 
 def settings_table(variables: list[Variable]) -> str:
-    """Return the table of some variables."""
-    rows = ["| Variable | Default | Meaning | Rule |", "|---|---|---|---|"]
-    for name, default, rule, meaning in variables:
-        shown = default if " " in default or default == "required" else f"`{default}`"
-        rows.append(f"| `{name}` | {shown} | {meaning} | {rule} |")
-    return "\n".join(rows) + "\n"
-
-
-def short_settings_table(variables: list[Variable]) -> str:
-    """Return the table of many variables: the rule follows the meaning, unless it is obvious."""
+    """Return the table of some variables: the rule follows the meaning, unless it is obvious."""
     rows = ["| Variable | Default | Meaning |", "|---|---|---|"]
     for name, default, rule, meaning in variables:
         shown = default if " " in default or default == "required" else f"`{default}`"
@@ -57,7 +51,7 @@ TABLES: dict[str, tuple[str, Callable[[], str]]] = {
     "docs/settings.md": ("settings", lambda: settings_table(sidecar.Settings.described())),
     "docs/aggregator-settings.md": (
         "settings",
-        lambda: short_settings_table(aggregator.Settings.described()),
+        lambda: settings_table(aggregator.Settings.described()),
     ),
     "docs/lint.md": ("rules", rules_table),
 }
