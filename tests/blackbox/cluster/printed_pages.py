@@ -204,7 +204,6 @@ PAGES = {
             "status-reporter-facts:1 --wait": _REGISTRY
         },
     ),
-    "docs/installing.md": Page(left_out={"make release-check RELEASE=0.2.0": "test_release"}),
     "docs/lint.md": Page(
         files={
             "job.yaml": _JOB,
