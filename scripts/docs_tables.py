@@ -27,8 +27,8 @@ OBVIOUS = (
     NAME_RULE,
 )
 """Rules that the default and the meaning already say."""
-LEAD = re.compile("an integer from |a path, ")
-"""How rules begin whose rest says enough."""
+LEAD = re.compile(r"an integer from \S+ to [^\s;]+(; )?|a path, ")
+"""How rules begin whose rest says enough; what refuses a number names its range."""
 
 
 def settings_table(variables: list[Variable]) -> str:
@@ -36,7 +36,8 @@ def settings_table(variables: list[Variable]) -> str:
     rows = ["| Variable | Default | Meaning |", "|---|---|---|"]
     for name, default, rule, meaning in variables:
         shown = default if " " in default or default == "required" else f"`{default}`"
-        more = "" if rule in OBVIOUS else f"; {LEAD.sub('', rule)}"
+        rest = "" if rule in OBVIOUS else LEAD.sub("", rule)
+        more = f"; {rest}" if rest else ""
         rows.append(f"| `{name}` | {shown} | {meaning}{more} |")
     return "\n".join(rows) + "\n"
 
