@@ -194,10 +194,7 @@ PAGES = {
     "docs/coming-from-go.md": Page(),
     "docs/helm.md": Page(left_out={_CHART: _OPERATOR}),
     "docs/host-facts.md": Page(
-        files={
-            "gatherers/30-time": ("docs/host-facts.md", "sh", 0),
-            "gatherers/40-users": ("docs/host-facts.md", "python", 0),
-        },
+        files={"gatherers/30-time": ("docs/host-facts.md", "python", 0)},
         names={"DIR": "gatherers"},
         left_out={
             "status-ctl run --plugin host-facts --image registry.example.com/"
