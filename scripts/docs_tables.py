@@ -21,28 +21,23 @@ OBVIOUS = (
     "local or any",
     "sonobuoy or strict",
     "json or console",
+    "auto, native or classic",
+    "at-once or at-exit",
+    "name of this container in the Pod",
     NAME_RULE,
 )
 """Rules that the default and the meaning already say."""
-LEAD = re.compile("an integer from |a path, ")
-"""How rules begin whose rest says enough."""
+LEAD = re.compile(r"an integer from \S+ to [^\s;]+(; )?|a path, ")
+"""How rules begin whose rest says enough; what refuses a number names its range."""
 
 
 def settings_table(variables: list[Variable]) -> str:
-    """Return the table of some variables."""
-    rows = ["| Variable | Default | Meaning | Rule |", "|---|---|---|---|"]
-    for name, default, rule, meaning in variables:
-        shown = default if " " in default or default == "required" else f"`{default}`"
-        rows.append(f"| `{name}` | {shown} | {meaning} | {rule} |")
-    return "\n".join(rows) + "\n"
-
-
-def short_settings_table(variables: list[Variable]) -> str:
-    """Return the table of many variables: the rule follows the meaning, unless it is obvious."""
+    """Return the table of some variables: the rule follows the meaning, unless it is obvious."""
     rows = ["| Variable | Default | Meaning |", "|---|---|---|"]
     for name, default, rule, meaning in variables:
         shown = default if " " in default or default == "required" else f"`{default}`"
-        more = "" if rule in OBVIOUS else f"; {LEAD.sub('', rule)}"
+        rest = "" if rule in OBVIOUS else LEAD.sub("", rule)
+        more = f"; {rest}" if rest else ""
         rows.append(f"| `{name}` | {shown} | {meaning}{more} |")
     return "\n".join(rows) + "\n"
 
@@ -57,7 +52,7 @@ TABLES: dict[str, tuple[str, Callable[[], str]]] = {
     "docs/settings.md": ("settings", lambda: settings_table(sidecar.Settings.described())),
     "docs/aggregator-settings.md": (
         "settings",
-        lambda: short_settings_table(aggregator.Settings.described()),
+        lambda: settings_table(aggregator.Settings.described()),
     ),
     "docs/lint.md": ("rules", rules_table),
 }

@@ -105,7 +105,7 @@ def read_patterns(
             elif not pattern.match and "match" not in each:
                 document.say((at, "match"), "is required")
             elif not all(text.strip("*") for text in texts):
-                document.say((at,), "a text without characters other than * is in every line")
+                document.say((at,), "a text of * alone matches every line")
             else:
                 found[name] = replace(pattern, **each)
             seen.add(name)

@@ -244,8 +244,8 @@ def _add_rights(pieces: list[str], accounts: Mapping[_Key, _Account], said: list
             if _marked(document.value):
                 pieces[at] = _with_value(document, each, said).text
             elif not gives(document.value, each):
-                what = f"{each['kind']} {key[2]} is in the manifests, but not as the reporter needs"
-                said.append(Said(account.line, "the rights", f"{what} it"))
+                what = f"{each['kind']} {key[2]} is in the manifests, but differs from what the"
+                said.append(Said(account.line, "the rights", f"{what} reporter needs"))
     # JSON without markers between its objects stays JSON.
     bare = any(
         after.startswith("{") and json_object(before) is not None

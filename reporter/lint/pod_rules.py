@@ -169,7 +169,7 @@ def rights_after_hook(case: Case) -> Problems:
             (*job.pod_place, "serviceAccountName"),
             f"The Job is a Helm hook ({job.hook}) and runs before Helm creates {', '.join(late)}.",
             "Give them the same helm.sh/hook and a lower helm.sh/hook-weight (status-ctl inject "
-            "--with-rbac does so for the rights), or use a later hook.",
+            "--with-rbac does this for the rights), or use a later hook.",
         )
 
 

@@ -77,7 +77,7 @@ def settings_ignored(case: Case) -> Problems:
             )
 
 
-@_warning("unknown-setting", "a variable looks like a misspelt setting")
+@_warning("unknown-setting", "a variable looks like a misspelled setting")
 def unknown_setting(case: Case) -> Problems:
     given = case.reporter.variables
     # A setting that is there is not what was meant: POD_NAMESPACE is no misspelt JOB_NAMESPACE.
@@ -88,7 +88,7 @@ def unknown_setting(case: Case) -> Problems:
             yield (
                 given[name][0],
                 f"{name} is not a setting of the reporter.",
-                f"Rename it to {likely[0]}, if that is meant.",
+                f"Rename it if you meant {likely[0]}.",
             )
 
 

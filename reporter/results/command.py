@@ -35,13 +35,13 @@ from reporter.runctl.server import StatusServer
 DESCRIPTION = """\
 Shows the test results of a run: a line for each plugin, then each test that did not pass, with
 its text. FILE is a tarball of a run (also of Sonobuoy) or an unpacked one; without FILE, the
-results of the run are downloaded, while it goes on those that have arrived (`partial`).
+results are downloaded from the run, marked `partial` if it is not over.
 
 exit codes:
   0    all tests passed
   1    a test failed or is unknown, no results were found, or the archive is damaged
   2    usage error
-  3    the run goes on, and no test has failed so far
+  3    the run is not over, and no test has failed so far
   4    cannot tell: not reachable, forbidden, no such run, no results yet
   130  Ctrl-C"""
 FORMS = ("table", "json", "yaml", "junit")
@@ -137,7 +137,7 @@ def _show(found: Results, options: argparse.Namespace) -> None:
         # A case's class is the path to it.
         suites = [(plugin.name, [*map(_case, plugin.tests)]) for plugin in found.plugins]
         if options.partial:
-            suites.append(("partial", [Case("partial", "the run goes on", "skipped")]))
+            suites.append(("partial", [Case("partial", "the run is not over", "skipped")]))
         show.put(junit(suites))
     elif options.output != "table":
         plugins = [_document(plugin) for plugin in found.plugins]

@@ -33,14 +33,14 @@ from reporter.untar import BadArchive
 DESCRIPTION = """\
 Shows the facts of nodes that the built-in plugin host-facts (or `status-ctl gather`) has collected:
 a line for each node, all facts of one node with --node, or only the differences with --diff. FILE
-is a tarball, an unpacked one, or the output of gather; without FILE, the results of the run are
-downloaded, while it goes on those that have arrived (`partial`).
+is a tarball, an unpacked one, or the output of gather; without FILE, the results are downloaded
+from the run, marked `partial` if it is not over.
 
 exit codes:
   0    shown
   1    no facts were found, or none of that node, or the archive is damaged
   2    usage error
-  3    shown, but the run goes on
+  3    shown, but the run is not over
   4    cannot tell: not reachable, forbidden, no such run, no results yet
   130  Ctrl-C"""
 FORMS = ("table", "json", "yaml")

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from reporter.runctl.cluster_run import ByCluster
 
 DESCRIPTION = """\
-Shows the page of a run: opens a port on this machine that leads to the aggregator, prints its URL
-and, on a terminal, opens it in the browser. The port stays open until Ctrl-C; like that of
-`kubectl port-forward`, it lets in every user of this machine. That of `run --expose` speaks TLS,
-with a certificate that browsers warn of.
+Shows the page of a run: forwards a port of this machine to the aggregator, prints its URL and, on
+a terminal, opens it in the browser. The port stays open until Ctrl-C. As with `kubectl
+port-forward`, every user of this machine can use it. With `run --expose` the page uses TLS, with a
+certificate that browsers warn about.
 
 exit codes:
   2    usage error

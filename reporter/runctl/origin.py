@@ -42,7 +42,9 @@ no run given, and none found. Try one of these:
 _VARIABLES = {name: f"STATUS_CTL_{name.upper()}" for name in ("url", "ca", "cert", "key")}
 
 
-def arguments(parser: argparse.ArgumentParser, *, named: bool = True) -> None:
+def arguments(
+    parser: argparse.ArgumentParser, *, named: bool = True, default: str = "the only one"
+) -> None:
     """Declare the options that say where the status comes from, and RUN where it is `named`."""
     if named:
         parser.add_argument(
@@ -50,7 +52,7 @@ def arguments(parser: argparse.ArgumentParser, *, named: bool = True) -> None:
             metavar="RUN",
             nargs="?",
             type=run_name,
-            help="the run's name in the cluster, as NAME or run/NAME (default: the only one)",
+            help=f"the run's name in the cluster, as NAME or run/NAME (default: {default})",
         )
     group = parser.add_argument_group(
         "source of the status",

@@ -53,7 +53,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "instead of keeping the tarball",
     )
     show.arguments(parser)
-    origin.arguments(parser)
+    origin.arguments(parser, default="the only one, else the newest that you started")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -13,11 +13,11 @@ from reporter.runctl import origin
 from reporter.runctl.server import RequestFailed
 
 DESCRIPTION = """\
-Stops a run: its plugins are removed, and results that have not arrived are not waited for. What
-arrived is kept and packed, so the run is over soon. Entries without a result fail with the cause
-`stopped`, so the run does not pass. With --plugin only that plugin is stopped, and the others go
-on. Jobs of entries that had failed before stay where `cleanup` of the plugin keeps them, until
-`status-ctl delete`. The command can be repeated.
+Stops a run: removes its plugins and does not wait for missing results. Results that have arrived
+are kept and packed, so the run is over soon. Entries without a result fail with the cause
+`stopped`, so the run does not pass. With --plugin only that plugin is stopped; the others
+continue. Jobs of entries that failed before are kept if the plugin's `cleanup` says so, until
+`status-ctl delete`. You can repeat the command.
 
 exit codes:
   0    stopped, or there was nothing left to stop
@@ -25,7 +25,7 @@ exit codes:
   4    cannot tell: not reachable, forbidden, no such run or plugin
   130  Ctrl-C"""
 
-_NOTHING: Final = "nothing to stop; Jobs that `cleanup` keeps stay until `status-ctl delete`"
+_NOTHING: Final = "nothing to stop; Jobs that `cleanup` keeps remain until `status-ctl delete`"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,17 +42,17 @@ def run(options: argparse.Namespace) -> int:
     if look.document is None:
         raise CannotTell(look.trouble)
     if over(look.document):
-        tell(f"run {name} is over already")
+        tell(f"run {name} is already over")
         return GOOD
     which = "" if plugin is None else f"?plugin={quote(plugin, safe='')}"
     try:
         answer = chosen.server.post(f"/stop{which}", b"")
     except RequestFailed as error:
-        raise CannotTell(f"{error}; it may have been stopped, repeat the command") from None
+        raise CannotTell(f"{error}; it may have been stopped; repeat the command") from None
     if answer.status != 200:
         why = answer.body[:300].decode(errors="replace")
         raise CannotTell(f"not stopped: {clean(why, 300, f'answered {answer.status}')}")
     what = f"run {name}" if plugin is None else f"plugin {plugin} of run {name}"
     count = number(json_object(answer.body) or {}, "stopped")
-    tell(f"{what} stopped, entries that had no result: {count}" if count else f"{what}: {_NOTHING}")
+    tell(f"{what} stopped, entries without a result: {count}" if count else f"{what}: {_NOTHING}")
     return GOOD

@@ -230,9 +230,9 @@ def test_a_run_with_an_endless_plugin_is_stopped(person: Person, run: str) -> No
     code, out, _ = person.run("results", run, "-o", "json")
     assert (3, True) == (code, json.loads(out)["partial"])
     code, _, err = person.run("stop", run, "--plugin", "sleeps-result-file")
-    assert (0, True) == (code, "entries that had no result: 1" in err)
+    assert (0, True) == (code, "entries without a result: 1" in err)
     code, _, err = person.run("stop", run)
-    assert (0, True) == (code, "entries that had no result: 1" in err)
+    assert (0, True) == (code, "entries without a result: 1" in err)
     code, out, _ = person.run("wait", f"run/{run}", "--timeout", "4m", "-o", "json")
 
     stopped = ("failed", "failed")

@@ -108,7 +108,7 @@ def test_a_plugin_that_goes_on_has_not_passed(home: Home, aggregator: Aggregator
     code, out, _ = home.run("results", *local(aggregator))
     assert (3, ["host-facts", "running"]) == (code, out.splitlines()[1].split()[:2])
     _, out, _ = home.run("results", *local(aggregator), "-o", "junit")
-    assert '<testcase classname="partial" name="the run goes on">\n      <skipped/>' in out
+    assert '<testcase classname="partial" name="the run is not over">\n      <skipped/>' in out
 
 
 def test_results_without_a_report_as_junit(home: Home, aggregator: Aggregator) -> None:

@@ -40,14 +40,14 @@ def test_what_came_is_packed(at_home: Home, aggregator: Aggregator) -> None:
     """The run has not passed, and says of each result why; then there is nothing to stop."""
     aggregator.worker("sysd").put("by-node/node1/sysd", b"data")
     code, out, err = at_home.run("stop", "run/nightly")
-    told = "status-ctl: run nightly stopped, entries that had no result: 1\n"
+    told = "status-ctl: run nightly stopped, entries without a result: 1\n"
     assert (0, "", told) == (code, out, err)
 
     code, out, _ = at_home.run("wait", "run/nightly")
     assert 1 == code
     assert "Stopped: stopped on request before its result arrived" in out
     assert 0 == at_home.run("retrieve", "nightly")[0]
-    assert (0, "status-ctl: run nightly is over already\n") == at_home.run("stop", "nightly")[::2]
+    assert (0, "status-ctl: run nightly is already over\n") == at_home.run("stop", "nightly")[::2]
 
 
 @pytest.mark.parametrize("plugin", ["disk/x", ""])
@@ -69,7 +69,7 @@ def test_every_result_of_a_plugin_is_in(at_home: Home, fake: FakeKube) -> None:
 
     assert 0 == code
     assert "plugin e2e of run nightly: nothing to stop" in err
-    assert "Jobs that `cleanup` keeps stay until `status-ctl delete`" in err
+    assert "Jobs that `cleanup` keeps remain until `status-ctl delete`" in err
 
 
 def test_without_the_right_to_reach_it(at_home: Home, fake: FakeKube) -> None:
@@ -91,7 +91,7 @@ def test_the_aggregator_ends_before_it_answers(at_home: Home, fake: FakeKube) ->
         code, _, err = at_home.run("stop", "nightly")
 
     assert 4 == code
-    assert "it may have been stopped, repeat the command" in err
+    assert "it may have been stopped; repeat the command" in err
 
 
 class TestOpen:

@@ -215,5 +215,7 @@ def test_rights_of_the_name_that_are_others():
     assert ["RoleBinding", "Job", "Role"] == [
         each["kind"] for each in yaml.safe_load_all(made.text)
     ]
-    what = "Role status-reporter-default is in the manifests, but not as the reporter needs it"
+    what = (
+        "Role status-reporter-default is in the manifests, but differs from what the reporter needs"
+    )
     assert what == made.said[-1].what

@@ -200,23 +200,23 @@ _EXIT_1 = {"exitCode": 1, "reason": "Error"}
     [
         (
             {"adapter": shown_container(Container("adapter", _LOOP, EXITED, 5))},
-            "fails again and again, last with exit code 3. ",
+            "fails repeatedly, last with exit code 3. ",
         ),
         (
             {"adapter": shown_container(Container("adapter", _LOOP, None, 5))},
-            "fails again and again. ",
+            "fails repeatedly. ",
         ),
         (
             {"adapter": {"state": "running", "restarts": 4, "last": _EXIT_1}},
-            "fails again and again, last with exit code 1. ",
+            "fails repeatedly, last with exit code 1. ",
         ),
         (
             {"adapter": {"state": "terminated", "restarts": 4, **_EXIT_1, "last": {"exitCode": 2}}},
-            "fails again and again, last with exit code 1. ",
+            "fails repeatedly, last with exit code 1. ",
         ),
         (
             {"adapter": {"state": "running", "restarts": 4}, "lastEndedRun": _EXIT_1},
-            "fails again and again, last with exit code 1. ",
+            "fails repeatedly, last with exit code 1. ",
         ),
     ],
     ids=["waits", "its last run is unknown", "runs again", "just ended", "only remembered"],
@@ -263,7 +263,7 @@ def test_a_deadline_passes_in_the_fifth_run():
     adapter = {"state": "running", "restarts": 4, "last": _EXIT_1}
     first, *_ = explain(job(rows.deadline("Job", 600), evidence={"adapter": adapter}), pod())
 
-    assert "fails again and again, last with exit code 1. " in first.todo
+    assert "fails repeatedly, last with exit code 1. " in first.todo
     assert "activeDeadlineSeconds" not in first.todo
 
 
