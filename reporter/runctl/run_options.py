@@ -178,8 +178,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fail-fast",
         action="store_true",
-        help="stop waiting at the first failure, even if it may still change, or when a Pod cannot "
-        "reach the aggregator for 60s; the run continues",
+        help="stop waiting at the first failure, even if it may still change, and at a problem "
+        "with an image, a configuration or the connection to the aggregator that lasts 60s; the "
+        "run continues",
     )
     parser.add_argument(
         "--timeout",

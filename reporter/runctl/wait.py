@@ -167,7 +167,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--fail-fast",
         action="store_true",
         help="stop at the first failure, in a run even if it may still change, and at a problem "
-        "with an image or a configuration that lasts 60s; with JOBs also at a crash loop",
+        "with an image or a configuration that lasts 60s; with JOBs also at a crash loop, in a "
+        "run if a Pod cannot reach the aggregator",
     )
     parser.add_argument(
         "--timeout",
