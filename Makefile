@@ -44,7 +44,7 @@ NODES ?= 0
 need = if [ -z "$($(1))" ]; then echo "make $@ needs $(1), for example: make $@ $(1)=$(2)" >&2; exit 2; fi
 
 .PHONY: help install demo test test-integration test-cluster test-cluster-bed test-cluster-people test-long test-long-local test-browser \
-  test-long-cluster test-python \
+  test-long-cluster test-long-cluster-bed test-long-cluster-people test-python \
   test-coverage test-coverage-html lint fmt \
   verify bench soak mutation lock image image-dev image-push image-archive binary chart release-check cluster cluster-down clean
 
@@ -134,9 +134,15 @@ test-browser: $(READY)
 	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then tests/browser/setup.sh; fi
 	$(PYTEST) -n $(LONG_WORKERS) --dist worksteal -m "long" tests/browser
 
-test-long-cluster: $(READY)
+test-long-cluster: test-long-cluster-bed test-long-cluster-people
+
+test-long-cluster-bed: $(READY)
 	@$(bed)
-	$(PYTEST) -m "long and (cluster or node)"
+	$(PYTEST) -m "long and (cluster or node) and not people"
+
+test-long-cluster-people: $(READY)
+	@$(bed)
+	$(PYTEST) -m "long and (cluster or node) and people"
 
 test-coverage: $(READY) ## measure coverage; verdict, run and untar must be complete
 	@rm -f .coverage .coverage.*

@@ -10,7 +10,8 @@ import pytest
 from tests.bed.product_image import PROJECT
 
 SEED = "long"
-pytestmark = [pytest.mark.long, pytest.mark.node, pytest.mark.timeout(1800)]
+# The soak starts a cluster of its own like that of `make cluster`, before this one is started.
+pytestmark = [pytest.mark.long, pytest.mark.node, pytest.mark.people, pytest.mark.timeout(1800)]
 
 
 def test_three_minutes_without_a_contradiction():
