@@ -140,5 +140,7 @@ def test_a_page_as_it_is_printed(reader: Reader, name: str) -> None:
 
     ended = [(command, code) for (command, _), code in zip(steps, codes, strict=False)]
     assert steps == ended, said
+    # How far the removal is when a run is over depends on the machine.
+    said = said.replace(", removing the plugins", "")
     written = [" ".join(line.split()) for line in said.splitlines()]
     assert {" ".join(line.split()) for line in outputs(name)} <= {*written}, said
