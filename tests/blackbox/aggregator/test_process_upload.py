@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -138,3 +140,21 @@ def pick(run: Aggregator) -> tuple[str, str]:
     """What is said of the upload."""
     upload = run.status()["upload"]
     return upload["host"], upload["state"]
+
+
+def test_what_workers_say_of_themselves(start: Start) -> None:
+    """It is in the status, after a kill too, and in the tarball; who says nothing is not in it."""
+    run = start("--hold-seconds", "0", document=plan("sysd", ["node1", "node2"]))
+    kept = {"version": "1.4", "note": "\ufffd"}
+    told = {"Result-Metadata": json.dumps({"version": "1.4", "note": "\x00\ud800"})}
+    run.worker("sysd").put("by-node/node1/sysd", b"data", **told)
+    run.kill()
+    run.start()
+    assert kept == run.entry("sysd/node1")["metadata"]
+    assert run.entry("sysd/node2")["metadata"] is None
+    run.worker("sysd").put("by-node/node2/sysd", b"data")
+    run.wait_status(lambda found: found["final"])
+    with tarfile.open(fileobj=io.BytesIO(run.ask("/results"))) as packed:
+        workers = packed.extractfile("meta/workers.json")
+        assert workers is not None
+        assert {"sysd/node1": kept} == json.load(workers)

@@ -3,7 +3,6 @@
 import base64
 import contextlib
 import http.client
-import json
 import os
 import subprocess
 import sys
@@ -70,23 +69,6 @@ def test_results_that_were_damaged_are_not_taken(home: Home, aggregator, damage:
     assert "status-ctl: http://" in err
     assert not [name for name in os.listdir(home.folder) if name.endswith((".gz", ".part"))]
     assert 0 == home.run("status", *local(aggregator))[0]
-
-
-def test_what_workers_say_of_themselves(home: Home, aggregator: Aggregator) -> None:
-    """It is in the status, after a kill too, and in the tarball; who says nothing is not in it."""
-    told = {"version": "1.4", "note": "\x00\ud800"}
-    kept = {"version": "1.4", "note": "\ufffd"}
-    worker = aggregator.worker("sysd")
-    worker.put("by-node/node1/sysd", b"data", **{"Result-Metadata": json.dumps(told)})
-    aggregator.kill()
-    aggregator.start()
-    assert kept == aggregator.entry("sysd/node1")["metadata"]
-    assert aggregator.entry("sysd/node2")["metadata"] is None
-    aggregator.worker("sysd").put("by-node/node2/sysd", b"data")
-    aggregator.wait_status(lambda found: found["final"])
-    assert 0 == home.run("retrieve", *local(aggregator), "--extract", "out")[0]
-    workers = json.loads((home.folder / "out" / "meta" / "workers.json").read_text())
-    assert {"sysd/node1": kept} == workers
 
 
 def test_with_certificates(home: Home, tmp_path: Path) -> None:
