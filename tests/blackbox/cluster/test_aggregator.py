@@ -186,6 +186,7 @@ class TestExample:
             hashlib.sha256(tarball).hexdigest(),
         )
         assert {
+            "meta/workers.json",
             "plugins/network/results/global/adapter-result.json",
             "plugins/storage/results/global/adapter-result.json",
             "plugins/quota/errors/global/error.json",

@@ -186,7 +186,7 @@ def test_status_through_the_annotation(ctl, controlplane, namespace) -> None:
     """No Pod, a Pod that does not run; then one that does, with a failed run."""
     code, _, err = ctl.run("status", "-n", namespace)
     assert 4 == code
-    assert f"no aggregator found in namespace '{namespace}'\n" in err
+    assert f"no aggregator found in namespace '{namespace}'; " in err
     shown = {"plugins": [plugin("e2e", status="failed")], "status": "failed", "tar-info": {}}
     pods = f"/api/v1/namespaces/{namespace}/pods"
     metadata = {

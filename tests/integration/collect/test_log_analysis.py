@@ -205,6 +205,7 @@ def test_logs_that_do_not_go_back_far_enough(node: Node, monkeypatch: pytest.Mon
         ("kubelet.log", "I1128 04:12:07.901274    1187 up\n", {"kubelet-stopped"}),
         ("cloud-init.log", "2026-11-28 01:00:00,000 - up\n", {"kubelet-pleg", "kubelet-stopped"}),
     ],
+    ids=["rke2", "systemd", "kubelet", "cloud-init"],
 )
 def test_nobody_whose_lines_were_not_read_is_said_to_be_healthy(
     node: Node, name: str, lines: str, unknown: set[str]
