@@ -266,7 +266,7 @@ LOG_ANALYSIS = ("--plugin", "log-analysis")
         (
             (*LOG_ANALYSIS, "--plugin-env", "log-analysis.LOG_PATTERNS=- {name: a, match: ['*']}"),
             2,
-            "--plugin-env log-analysis.LOG_PATTERNS: line 1: [0]: a text without characters other",
+            "--plugin-env log-analysis.LOG_PATTERNS: line 1: [0]: a text of * alone matches",
         ),
         (
             (*LOG_ANALYSIS, "--plugin-env", "log-analysis.LOG_HOURS=1d"),

@@ -104,7 +104,7 @@ def test_every_kind_of_entry(tmp_path: Path) -> None:
                     {
                         "name": "DiskSlow",
                         "status": "failed",
-                        "meta": {"file": "results/global/a.json", "type": "verdict"},
+                        "meta": {"path": "results/global/a.json", "type": "verdict"},
                         "details": {"reason": "DiskSlow", "message": "80 ms"},
                     }
                 ],
