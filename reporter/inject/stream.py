@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 from typing import Any, Final
@@ -81,6 +81,8 @@ _Change = Callable[[Any, FoundJob, int], tuple[Any, Any]]
 """From a Job, and the line of its document: the Job without a reporter, and as it is to be."""
 _Key = tuple[str, str, bool]
 """A namespace, an account in it, and whether it is about the Jobs that are Helm hooks."""
+_Identity = tuple[str, str, str]
+"""Kind, namespace and name of an object."""
 _Pieces = Iterable[tuple[int, str]]
 """The texts of documents, and how many lines stand before each."""
 
@@ -132,7 +134,8 @@ def uninjected(stream: str, chosen: Chosen) -> Made:
         return bare, bare
 
     mark, documents = _documents(stream)
-    made.text = "".join((mark, *_changed(_without_rights(documents), chosen, change, made.said)))
+    bare = _without_rights([*documents], chosen)
+    made.text = "".join((mark, *_changed(bare, chosen, change, made.said)))
     return made
 
 
@@ -224,13 +227,11 @@ def _add_rights(pieces: list[str], accounts: Mapping[_Key, _Account], said: list
 
     Those of an earlier injection are made what they are to be. Returns whether some are new.
     """
-    there: dict[tuple[str, str, str], tuple[int, Document]] = {}
+    there: dict[_Identity, tuple[int, Document]] = {}
     for at, piece in enumerate(pieces):
         if "rbac.authorization.k8s.io" in piece:
             document = read(piece)
-            value, metadata = section(document.value), section(document.value, "metadata")
-            key = text(value, "kind"), text(metadata, "namespace"), text(metadata, "name")
-            there[key] = at, document
+            there[_identity(document.value)] = at, document
     added: dict[int, list[dict[str, Any]]] = {}
     for (namespace, name, hook), account in sorted(accounts.items(), key=lambda each: each[0]):
         annotations = {ANNOTATION: _RIGHTS, **annotations_before(account.hooks)}
@@ -268,16 +269,37 @@ def _preceded(piece: str, objects: list[dict[str, Any]], *, bare: bool) -> str:
     return f"{added}{'...' if DIRECTIVE.match(piece) else '---'}\n{piece}"
 
 
-def _without_rights(pieces: _Pieces) -> _Pieces:
-    """Leave out what `_preceded` has put there."""
+def _without_rights(pieces: Sequence[tuple[int, str]], chosen: Chosen) -> _Pieces:
+    """Leave out what `_preceded` has put there, unless a Job that keeps its reporter uses it."""
+    used = {key for _, piece in pieces for key in _rights_kept(piece, chosen)}
     unmarked = False
     for before, piece in pieces:
-        if ANNOTATION in piece and _marked(read(piece).value):
+        value = read(piece).value if ANNOTATION in piece else None
+        if _marked(value) and _identity(value) not in used:
             unmarked = unmarked or not piece.startswith("---")
             yield before, piece[: piece.find("{")] if piece.lstrip().startswith("{") else ""
         else:
             yield before, piece.removeprefix("---\n") if unmarked else piece
             unmarked = False
+
+
+def _rights_kept(piece: str, chosen: Chosen) -> Iterator[_Identity]:
+    """Yield the Roles and RoleBindings of the Jobs in a document that keep their reporters."""
+    value = read(piece).value if "Job" in piece else None
+    for found in jobs(value):
+        job = get(value, found.job)
+        if not chosen(labels_of(job, found)) or without_reporter(job) is job:
+            pod = section(job, "spec", "template", "spec")
+            if reporter_of(pod) is not None:
+                rights = role_and_binding(
+                    found.namespace, account_of(pod), hook=bool(found.hook.events)
+                )
+                yield from map(_identity, rights)
+
+
+def _identity(value: Any) -> _Identity:
+    metadata = section(value, "metadata")
+    return text(section(value), "kind"), text(metadata, "namespace"), text(metadata, "name")
 
 
 def _marked(value: Any) -> bool:

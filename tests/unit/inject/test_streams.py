@@ -168,3 +168,21 @@ def test_a_job_set_that_is_not_finished(part):
 
     assert (stream, stream) == (once.text, uninjected(stream, everything).text)
     assert ["restartPolicy is missing"] == [each.what[14:38] for each in once.said]
+
+
+@pytest.mark.parametrize("out", [set(), {"first"}, {"first", "second"}], ids=len)
+def test_rights_stay_for_jobs_that_keep_their_reporter(out):
+    """Two Jobs of one account; a selector that means neither changes nothing."""
+    named = [
+        {**json.loads(JSON_JOB), "metadata": {"name": name, "labels": {"which": name}}}
+        for name in ("first", "second")
+    ]
+    stream = yaml.safe_dump_all(named)
+    once = injected(stream, WISHES[Form.NATIVE], everything, with_rights=True).text
+
+    back = uninjected(once, lambda labels: labels.get("which") in out).text
+
+    kinds = [value["kind"] for value in values(back)]
+    assert (["Role", "RoleBinding"] if len(out) < 2 else []) + ["Job", "Job"] == kinds
+    if not out:
+        assert once == back
